@@ -1,0 +1,7 @@
+"""Everything known about a pynative.yaml: keys, types, defaults, meanings."""
+
+from msmigrate.pynative.keys import Key, Spec, Use, is_open, nested_section, specs_of
+from msmigrate.pynative.model import Model
+from msmigrate.pynative.sections import Config
+
+__all__ = ["Config", "Key", "Model", "Spec", "Use", "is_open", "nested_section", "specs_of"]

@@ -1,0 +1,128 @@
+"""One key of a pynative.yaml: its default, meaning, bounds, manual section, and what msrt does with it."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_METADATA = "key"
+
+
+class Use(StrEnum):
+    """What msrt does with a key that a file gives."""
+
+    USED = "used"
+    NO_EFFECT = "no effect"
+    """Accepted; one note per run names the keys given that change nothing here."""
+    REFUSED = "refused"
+    """Accepted at its default only: any other value asks for something msrt does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is known about one key apart from its name, type and default."""
+
+    meaning: str
+    manual: str | None
+    """Section of the written spec, such as "2.1"; None for a key the manual does not name."""
+    use: Use
+    minimum: float | None
+    maximum: float | None
+    choices: tuple[str, ...]
+    required: bool
+    since: str | None
+    """First MindFormers release that takes the key, None for 2.0 and later."""
+    until: str | None
+    """Last MindFormers release that takes the key, None for no end."""
+    dead: bool
+    """True when the MindFormers releases parse the key and never read it."""
+    aliases: tuple[str, ...]
+    """Other names that files use for the same value."""
+    reader_name: str | None
+    """The name MindFormers reads instead, when it ignores the manual's name in silence."""
+
+
+def key(
+    default: T,
+    meaning: str,
+    *,
+    manual: str | None = None,
+    use: Use = Use.USED,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    required: bool = False,
+    since: str | None = None,
+    until: str | None = None,
+    dead: bool = False,
+    aliases: tuple[str, ...] = (),
+    reader_name: str | None = None,
+) -> T:
+    """A dataclass field that carries its `Key`; typed as its default so that sections read as plain dataclasses."""
+    about = Key(
+        meaning, manual, use, minimum, maximum, choices, required, since, until, dead, aliases, reader_name
+    )
+    field: T = dataclasses.field(default=default, metadata={_METADATA: about})
+    return field
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A key with its place: dotted path, annotated type and default."""
+
+    path: str
+    annotation: object
+    default: object
+    key: Key
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    def known_to(self, target: str) -> bool:
+        """Whether the MindFormers release `target` ("2.0", "2.1") accepts the key."""
+        release = _release(target)
+        return not (
+            (self.key.since and release < _release(self.key.since))
+            or (self.key.until and release > _release(self.key.until))
+        )
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+def nested_section(annotation: object) -> type | None:
+    """The section dataclass that an annotation holds, or None for a plain value; `X | None` counts as X."""
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        return annotation
+    if isinstance(annotation, types.UnionType):
+        return next((found for part in annotation.__args__ if (found := nested_section(part))), None)
+    return None
+
+
+@cache
+def specs_of(section: type, prefix: str = "") -> Mapping[str, Spec]:
+    """Every key of a section class and of the sections nested in it, by dotted path, in declared order."""
+    hints = typing.get_type_hints(section)
+    found: dict[str, Spec] = {}
+    for field in dataclasses.fields(section):
+        path = prefix + field.name
+        about = field.metadata[_METADATA]
+        assert isinstance(about, Key)
+        found[path] = Spec(path, hints[field.name], field.default, about)
+        inner = nested_section(hints[field.name])
+        if inner is not None:
+            found.update(specs_of(inner, path + "."))
+    return found
+
+
+def is_open(section: type) -> bool:
+    """Whether the MindFormers readers keep keys of this section that they do not know."""
+    return bool(getattr(section, "OPEN", False))

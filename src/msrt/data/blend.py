@@ -1,0 +1,132 @@
+"""Several corpora as one: which member gives sample i, as megatron-core's BlendedDataset decides it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msmigrate.problems import UserError
+from msrt.data.data_path import DataPath, normalise
+from msrt.data.gpt_dataset import GPTDataset
+from msrt.data.indexed import IndexedDataset
+from msrt.data.sample import GPTConfig, Sample
+from msrt.data.split import SPLITS, Split
+
+SURPLUS = 0.005
+"""Members are asked for this much more than their share, so that rounding never exhausts one (megatron-core)."""
+
+
+@dataclass(frozen=True)
+class BlendIndices:
+    """For n samples: `members` (n,) int16, the corpus; `samples` (n,) int64, the sample within that corpus."""
+
+    members: NDArray[np.int16]
+    samples: NDArray[np.int64]
+
+
+def blend_by_weight(weights: Sequence[float], size: int) -> BlendIndices:
+    """`size` samples dealt out so that every member stays as near as possible to its weight (normalised here).
+
+    Sample i goes to the member with the largest weight * max(i, 1) - samples so far; the first one on a tie.
+    """
+    shares = normalise(list(weights))
+    return _deal(shares, [size] * len(shares), size)
+
+
+def blend_exhaustively(sizes: Sequence[int]) -> BlendIndices:
+    """All samples of all members, mixed in proportion to their `sizes`; a used-up member drops out."""
+    total = sum(sizes)
+    return _deal([size / total for size in sizes], list(sizes), total)
+
+
+def _deal(shares: Sequence[float], available: list[int], size: int) -> BlendIndices:
+    if len(shares) == 1:
+        return BlendIndices(np.zeros(size, np.int16), np.arange(size, dtype=np.int64))
+    members, samples = np.zeros(size, np.int16), np.zeros(size, np.int64)
+    taken = [0] * len(shares)
+    active = [member for member, count in enumerate(available) if count]
+    for place in range(size):
+        scale = float(max(place, 1))
+        errors = [shares[member] * scale - taken[member] for member in active]
+        chosen = active[errors.index(max(errors))]
+        members[place], samples[place] = chosen, taken[chosen]
+        taken[chosen] += 1
+        if taken[chosen] == available[chosen]:
+            active.remove(chosen)
+    return BlendIndices(members, samples)
+
+
+class BlendedDataset:
+    """The samples of `members`, mixed as `indices` says. Raises `UserError` when a member has too few samples."""
+
+    def __init__(self, members: Sequence[GPTDataset], indices: BlendIndices) -> None:
+        self.members, self.indices = tuple(members), indices
+        drawn = np.bincount(indices.members, minlength=len(members))
+        for member, count in zip(self.members, drawn.tolist(), strict=True):
+            if count > len(member):
+                raise UserError(
+                    f"The blend draws {count} samples from {member.corpus.prefix}, which gives only {len(member)}. "
+                    "Lower its weight or the size of the data set."
+                )
+
+    def __len__(self) -> int:
+        return len(self.indices.members)
+
+    def __getitem__(self, index: int) -> Sample:
+        if not 0 <= index < len(self):
+            raise IndexError(f"sample {index} of a blend of {len(self)} samples, counted from 0.")
+        return self.members[int(self.indices.members[index])][int(self.indices.samples[index])]
+
+
+def build_part(
+    data_path: DataPath,
+    split: Split,
+    part: str,
+    size: int | None,
+    config: GPTConfig,
+    *,
+    cache_dir: Path | None = None,
+) -> GPTDataset | BlendedDataset | None:
+    """The "train", "valid" or "test" data set that megatron-core builds from the same settings; None if split omits it.
+
+    `size` is the number of samples asked for, None for one epoch. One corpus without a weight is a plain `GPTDataset`.
+    With weights each member contributes ceil(size * weight), so the length can exceed `size`; without weights the
+    length is the sum of the members, at most `size`. Raises `UserError` when weights come without a size.
+    """
+    which = SPLITS.index(part)
+    if split.bounds[which] is None:
+        return None
+    if data_path.weights is not None and size is None:
+        raise UserError(f"data_path has weights, so the {part} part needs a number of samples in sizes; it has none.")
+    single = len(data_path.prefixes) == 1 and data_path.weights is None
+    wanted = _member_sizes(data_path, size if single or data_path.weights else None)
+    members: list[GPTDataset] = []
+    for prefix, count in zip(data_path.prefixes, wanted, strict=True):
+        corpus = IndexedDataset(prefix)
+        documents = split.documents(len(corpus))[which] or range(0)
+        members.append(GPTDataset(corpus, documents, config, num_samples=count, split=part, cache_dir=cache_dir))
+    if single:
+        return members[0]
+    return BlendedDataset(members, _blend(data_path, members, size))
+
+
+def _member_sizes(data_path: DataPath, size: int | None) -> list[int | None]:
+    if size is None or data_path.weights is None:
+        return [size] * len(data_path.prefixes)
+    return [math.ceil(share * (1 + SURPLUS)) for share in _shares(data_path.weights, size)]
+
+
+def _shares(weights: Sequence[float], size: int) -> list[int]:
+    return [math.ceil(size * weight) for weight in weights]
+
+
+def _blend(data_path: DataPath, members: Sequence[GPTDataset], size: int | None) -> BlendIndices:
+    if data_path.weights is not None and size is not None:
+        return blend_by_weight(data_path.weights, sum(_shares(data_path.weights, size)))
+    lengths = [len(member) for member in members]
+    if size is None:
+        return blend_exhaustively(lengths)
+    return blend_by_weight([float(length) for length in lengths], min(size, sum(lengths)))

@@ -1,0 +1,271 @@
+"""Megatron's token corpus on disk: `<prefix>.bin` holds token ids, `<prefix>.idx` says where each sequence starts.
+
+Layout of the `.idx` file, little-endian:
+
+    9 bytes   b"MMIDIDX\\0\\0"
+    uint64    version, 1
+    uint8     dtype code (`DTYPE_CODES`)
+    uint64    number of sequences S
+    uint64    number of document boundaries D (documents + 1)
+    int32[S]  sequence lengths, in tokens
+    int64[S]  sequence pointers, in bytes into the `.bin` file
+    int64[D]  document boundaries: document d is made of the sequences [boundary[d], boundary[d+1])
+"""
+
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msmigrate.problems import Exit, UnreadableError, UserError
+
+MAGIC = b"MMIDIDX\x00\x00"
+VERSION = 1
+HEADER = struct.Struct("<9sQBQQ")
+
+DTYPE_CODES: dict[int, np.dtype[np.generic]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.int8),
+    3: np.dtype("<i2"),
+    4: np.dtype("<i4"),
+    5: np.dtype("<i8"),
+    6: np.dtype("<f8"),
+    7: np.dtype("<f4"),
+    8: np.dtype("<u2"),
+}
+"""Megatron's numbers for element types; 6 and 7 are floats and never hold token ids."""
+
+UINT16_VOCABULARY_LIMIT = 65500
+"""Vocabularies below this size are stored as uint16 (megatron-core, DType.optimal_dtype)."""
+
+
+def token_dtype(vocab_size: int) -> np.dtype[np.generic]:
+    """The element type Megatron stores a vocabulary of `vocab_size` ids in: uint16 below 65500 ids, else int32."""
+    return DTYPE_CODES[8] if vocab_size < UINT16_VOCABULARY_LIMIT else DTYPE_CODES[4]
+
+
+def corpus_files(prefix: Path | str) -> tuple[Path, Path]:
+    """The `.bin` and `.idx` paths of a corpus prefix.
+
+    Raises `UserError` (status 2) when `prefix` itself ends in `.bin` or `.idx`.
+    """
+    text = os.fspath(prefix)
+    if text.endswith((".bin", ".idx")):
+        raise UserError(
+            f"{text} is a file name, but a corpus is named by its prefix: write {text[:-4]} (drop {text[-4:]}).",
+            status=Exit.USAGE,
+        )
+    return Path(text + ".bin"), Path(text + ".idx")
+
+
+@dataclass(frozen=True)
+class _Index:
+    dtype: np.dtype[np.generic]
+    lengths: NDArray[np.int32]
+    pointers: NDArray[np.int64]
+    documents: NDArray[np.int64]
+
+
+class IndexedDataset:
+    """Memory-mapped read access to the corpus `<prefix>.bin` + `<prefix>.idx`.
+
+    Attributes: `sequence_lengths` (S,) int32, tokens per sequence; `document_indices` (documents + 1,) int64,
+    sequence numbers at which documents start, the last entry being S; `dtype`, the stored element type.
+    Raises `UnreadableError` for missing, foreign or truncated files and `UserError` if `prefix` is a file name.
+    """
+
+    def __init__(self, prefix: Path | str) -> None:
+        bin_path, idx_path = corpus_files(prefix)
+        _require_both(prefix, bin_path, idx_path)
+        index = _parse_index(idx_path, _map(idx_path))
+        self.prefix = os.fspath(prefix)
+        self.dtype = index.dtype
+        self.sequence_lengths = index.lengths
+        self.document_indices = index.documents
+        self._pointers = index.pointers
+        self._tokens = _map(bin_path)
+        self._check_bin(bin_path)
+
+    def __len__(self) -> int:
+        return len(self.sequence_lengths)
+
+    def get(self, index: int, offset: int = 0, length: int | None = None) -> NDArray[np.generic]:
+        """`length` tokens of sequence `index` from token `offset` on, as a read-only (length,) view of type `dtype`.
+
+        `length` None reads to the end of the sequence. Raises `IndexError` when the range leaves the sequence.
+        """
+        available = int(self.sequence_lengths[index])
+        count = available - offset if length is None else length
+        if offset < 0 or count < 0 or offset + count > available:
+            raise IndexError(
+                f"tokens [{offset}, {offset + count}) of sequence {index} in {self.prefix}: it has only {available}."
+            )
+        start = int(self._pointers[index]) + offset * self.dtype.itemsize
+        return np.frombuffer(self._tokens, self.dtype, count, start) if count else np.empty(0, self.dtype)
+
+    def _check_bin(self, bin_path: Path) -> None:
+        if not len(self):
+            return
+        ends = self._pointers + self.sequence_lengths.astype(np.int64) * self.dtype.itemsize
+        needed, found = int(ends.max()), len(self._tokens)
+        if found < needed or int(self._pointers.min()) < 0:
+            raise UnreadableError(
+                f"{bin_path} has {found} bytes, but its .idx points as far as byte {needed}: the file is truncated or "
+                "the two files do not belong together. Copy or build both again."
+            )
+
+
+def _require_both(prefix: Path | str, bin_path: Path, idx_path: Path) -> None:
+    missing = [path for path in (bin_path, idx_path) if not path.is_file()]
+    if missing:
+        names = " and ".join(str(path) for path in missing)
+        raise UnreadableError(
+            f"There is no corpus at {os.fspath(prefix)}: {names} cannot be found. "
+            f"A corpus is the two files {bin_path.name} and {idx_path.name}; the path in the config is the part "
+            "before .bin."
+        )
+
+
+def _map(path: Path) -> mmap.mmap | bytes:
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return b""  # an empty file cannot be mapped
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _parse_index(path: Path, raw: mmap.mmap | bytes) -> _Index:
+    if raw[: len(MAGIC)] != MAGIC:
+        raise UnreadableError(
+            f"{path} is not a Megatron index: it starts with {bytes(raw[: len(MAGIC)])!r}, expected {MAGIC!r}."
+        )
+    if len(raw) < HEADER.size:
+        raise UnreadableError(f"{path} is truncated: {len(raw)} bytes, but the header alone has {HEADER.size}.")
+    _, version, code, sequences, boundaries = HEADER.unpack_from(raw)
+    if version != VERSION:
+        raise UnreadableError(f"{path} has index version {version}; only version {VERSION} can be read.")
+    dtype = _token_type(path, code)
+    needed = HEADER.size + sequences * 12 + boundaries * 8
+    if len(raw) < needed:
+        raise UnreadableError(
+            f"{path} is truncated: {len(raw)} bytes, but {sequences} sequences and {boundaries} document boundaries "
+            f"need {needed}."
+        )
+    pointers_at = HEADER.size + 4 * sequences
+    lengths = np.frombuffer(raw, "<i4", sequences, HEADER.size)
+    pointers = np.frombuffer(raw, "<i8", sequences, pointers_at)
+    documents = np.frombuffer(raw, "<i8", boundaries, pointers_at + 8 * sequences)
+    _check_index(path, lengths, documents)
+    return _Index(dtype, lengths, pointers, documents)
+
+
+def _token_type(path: Path, code: int) -> np.dtype[np.generic]:
+    dtype = DTYPE_CODES.get(code)
+    if dtype is None:
+        raise UnreadableError(f"{path} has element type code {code}; Megatron's codes are 1 to {max(DTYPE_CODES)}.")
+    if dtype.kind == "f":
+        raise UnreadableError(f"{path} says the corpus holds {dtype.name} numbers (code {code}), not token ids.")
+    return dtype
+
+
+def _check_index(path: Path, lengths: NDArray[np.int32], documents: NDArray[np.int64]) -> None:
+    if len(lengths) and int(lengths.min()) < 0:
+        at = int(lengths.argmin())
+        raise UnreadableError(f"{path} is damaged: sequence {at} has length {int(lengths[at])}.")
+    last = int(documents[-1]) if len(documents) else 0
+    if last != len(lengths):
+        raise UnreadableError(
+            f"{path} is damaged: its documents end at sequence {last}, but it lists {len(lengths)} sequences."
+        )
+
+
+class IndexedWriter:
+    """Writes a corpus `<prefix>.bin` + `<prefix>.idx`; both appear under their names only when `close` succeeds.
+
+    Used as a context manager, an exception inside the block removes what was written so far. Raises
+    `UnreadableError` (status 3) when the files cannot be written.
+    """
+
+    def __init__(self, prefix: Path | str, dtype: np.dtype[np.generic]) -> None:
+        codes = {known: code for code, known in DTYPE_CODES.items()}
+        if dtype.kind == "f" or dtype not in codes:
+            raise UserError(f"A corpus cannot be stored as {dtype}: Megatron has no code for token ids of that type.")
+        self._bin_path, self._idx_path = corpus_files(prefix)
+        self._code, self._dtype = codes[dtype], dtype
+        self._lengths: list[int] = []
+        self._documents = [0]
+        self._bin_temp = self._bin_path.with_name(f".{self._bin_path.name}.{os.getpid()}.tmp")
+        self._idx_temp = self._idx_path.with_name(f".{self._idx_path.name}.{os.getpid()}.tmp")
+        self._file = self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def add_document(self, tokens: NDArray[np.integer] | Sequence[int], lengths: Sequence[int] | None = None) -> None:
+        """Appends one document; `lengths` cuts it into several sequences (their sum must be `len(tokens)`)."""
+        values = np.asarray(tokens)
+        parts = [len(values)] if lengths is None else list(lengths)
+        if sum(parts) != len(values):
+            raise ValueError(f"the sequence lengths add up to {sum(parts)}, but the document has {len(values)} tokens")
+        self._check_range(values)
+        self._file.write(values.astype(self._dtype).tobytes())
+        self._lengths.extend(parts)
+        self._documents.append(len(self._lengths))
+
+    def close(self) -> None:
+        """Finishes both files and gives them their names."""
+        try:
+            self._file.close()
+            self._idx_temp.write_bytes(self._index_bytes())
+            # Without this a stop between the two renames would leave new tokens under an old index.
+            self._idx_path.unlink(missing_ok=True)
+            self._bin_temp.replace(self._bin_path)
+            self._idx_temp.replace(self._idx_path)
+        except OSError as error:
+            self.abort()
+            raise UnreadableError(f"{self._idx_path} cannot be written: {error.strerror}.") from error
+
+    def abort(self) -> None:
+        """Removes the temporary files; nothing appears under the corpus's name."""
+        self._file.close()
+        self._bin_temp.unlink(missing_ok=True)
+        self._idx_temp.unlink(missing_ok=True)
+
+    def _open(self) -> IO[bytes]:
+        try:
+            return self._bin_temp.open("wb")
+        except OSError as error:
+            raise UnreadableError(f"{self._bin_path} cannot be written: {error.strerror}.") from error
+
+    def _check_range(self, values: NDArray[np.generic]) -> None:
+        if not len(values):
+            return
+        limits = np.iinfo(str(self._dtype))
+        low, high = int(values.min()), int(values.max())
+        if low < limits.min or high > limits.max:
+            raise UserError(
+                f"Document {len(self._documents) - 1} has token ids from {low} to {high}; {self._dtype.name} holds "
+                f"{limits.min} to {limits.max}. Choose the element type by the vocabulary's size."
+            )
+
+    def _index_bytes(self) -> bytes:
+        lengths = np.asarray(self._lengths, "<i4")
+        ends = np.cumsum(lengths, dtype="<i8") * self._dtype.itemsize
+        pointers = (ends - lengths.astype("<i8") * self._dtype.itemsize).astype("<i8")
+        header = HEADER.pack(MAGIC, VERSION, self._code, len(lengths), len(self._documents))
+        return header + lengths.tobytes() + pointers.tobytes() + np.asarray(self._documents, "<i8").tobytes()
