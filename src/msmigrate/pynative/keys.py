@@ -65,9 +65,7 @@ def key(
     reader_name: str | None = None,
 ) -> T:
     """A dataclass field that carries its `Key`; typed as its default so that sections read as plain dataclasses."""
-    about = Key(
-        meaning, manual, use, minimum, maximum, choices, required, since, until, dead, aliases, reader_name
-    )
+    about = Key(meaning, manual, use, minimum, maximum, choices, required, since, until, dead, aliases, reader_name)
     field: T = dataclasses.field(default=default, metadata={_METADATA: about})
     return field
 

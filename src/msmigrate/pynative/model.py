@@ -33,34 +33,37 @@ class Model:
         None, "Width of the dense MLP.", manual="10", minimum=1, aliases=("ffn_hidden_size",)
     )
     num_hidden_layers: int | None = key(
-        None, "Decoder layers, MTP layers not counted.", manual="10", minimum=1,
+        None,
+        "Decoder layers, MTP layers not counted.",
+        manual="10",
+        minimum=1,
         aliases=("num_layers", "n_layer", "num_decoder_layers"),
-    )  # fmt: skip
-    num_attention_heads: int | None = key(
-        None, "Query heads.", manual="10", minimum=1, aliases=("num_heads", "n_head")
     )
+    num_attention_heads: int | None = key(None, "Query heads.", manual="10", minimum=1, aliases=("num_heads", "n_head"))
     num_key_value_heads: int | None = key(
         None, "Key and value heads.", minimum=1, aliases=("n_kv_heads", "num_query_groups")
     )
     head_dim: int | None = key(None, "Width of a head.", minimum=1, aliases=("kv_channels",))
     max_position_embeddings: int | None = key(
-        None, "Longest sequence; under YaRN MindFormers takes it as the length before scaling.", manual="10", minimum=1,
+        None,
+        "Longest sequence; under YaRN MindFormers takes it as the length before scaling.",
+        manual="10",
+        minimum=1,
         aliases=("max_position_embedding",),
-    )  # fmt: skip
+    )
     hidden_act: str | None = key(None, "Activation of the MLP.", manual="10", aliases=("activation_func",))
     gated_linear_unit: bool | None = key(None, "SwiGLU instead of a plain MLP.", manual="10")
     add_bias_linear: bool | None = key(None, "Biases in linear layers.", manual="10")
-    attention_bias: bool | None = key(
-        None, "Biases of query, key and value.", aliases=("add_qkv_bias", "qkv_has_bias")
-    )
+    attention_bias: bool | None = key(None, "Biases of query, key and value.", aliases=("add_qkv_bias", "qkv_has_bias"))
     tie_word_embeddings: bool | None = key(None, "The head shares the embedding's weight.")
     untie_embeddings_and_output_weights: bool | None = key(None, "The opposite of tie_word_embeddings.")
     normalization: str | None = key(None, "Norm of the blocks; RMSNorm.", use=NO_EFFECT)
     rms_norm_eps: float | None = key(
         None, "Epsilon of RMSNorm.", manual="10", minimum=0, aliases=("layernorm_epsilon", "layer_norm_eps")
     )
-    qk_layernorm: bool | None = key(None, "Norms on queries and keys (MLA: on the latents).", manual="10",
-                                    aliases=("use_qk_norm",))  # fmt: skip
+    qk_layernorm: bool | None = key(
+        None, "Norms on queries and keys (MLA: on the latents).", manual="10", aliases=("use_qk_norm",)
+    )
     initializer_range: float | None = key(
         None, "Spread of the initial weights.", manual="10", minimum=0, aliases=("init_method_std",)
     )
@@ -79,9 +82,7 @@ class Model:
     v_head_dim: int | None = key(None, "Width of a value head.", manual="10", minimum=1)
 
     # Rotary positions
-    position_embedding_type: str | None = key(
-        None, "rope or yarn.", manual="10", aliases=("extend_method",)
-    )
+    position_embedding_type: str | None = key(None, "rope or yarn.", manual="10", aliases=("extend_method",))
     rope_theta: float | None = key(None, "Base of the frequencies.", manual="10", minimum=1, aliases=("rotary_base",))
     scaling_factor: float | None = key(
         None, "YaRN factor (the manual's name).", manual="10", minimum=1, reader_name="rotary_scaling_factor"
@@ -148,18 +149,24 @@ class Model:
     )
     use_shared_expert_gating: bool | None = key(None, "A gate on the shared experts.", use=REFUSED)
     scoring_func: str | None = key(
-        None, "Scores from router logits (the manual's name).", manual="10", choices=("sigmoid", "softmax"),
+        None,
+        "Scores from router logits (the manual's name).",
+        manual="10",
+        choices=("sigmoid", "softmax"),
         reader_name="moe_router_score_function",
-    )  # fmt: skip
+    )
     moe_router_score_function: str | None = key(
         None, "Scores from router logits (the name MindFormers reads).", choices=("sigmoid", "softmax", "sqrtsoftplus")
     )
     moe_router_pre_softmax: bool | None = key(None, "Softmax before top-k.")
     norm_topk_prob: bool | None = key(None, "Weights of the chosen experts sum to one.", manual="10")
     routed_scaling_factor: float | None = key(
-        None, "Factor on the routed experts' output.", manual="10", minimum=0,
+        None,
+        "Factor on the routed experts' output.",
+        manual="10",
+        minimum=0,
         aliases=("moe_router_topk_scaling_factor",),
-    )  # fmt: skip
+    )
     n_group: int | None = key(
         None, "Expert groups; 0 for none.", manual="10", minimum=0, aliases=("moe_router_num_groups",)
     )
@@ -170,17 +177,21 @@ class Model:
     moe_router_enable_expert_bias: bool | None = key(None, "A bias steers the choice of experts.", manual="10")
     moe_router_bias_update_rate: float | None = key(None, "Step of the expert bias.", manual="10", minimum=0)
     moe_router_load_balancing_type: str | None = key(
-        None, "Load-balancing loss.", manual="10",
+        None,
+        "Load-balancing loss.",
+        manual="10",
         choices=("seq_aux_loss", "aux_loss", "global_aux_loss", "gbs_aux_loss", "sub_seq_aux_loss"),
-    )  # fmt: skip
+    )
     moe_aux_loss_coeff: float | None = key(
         None, "Weight of the load-balancing loss.", manual="10", minimum=0, aliases=("router_aux_loss_coef",)
     )
     moe_z_loss_coeff: float | None = key(None, "Weight of the router's z-loss.", use=REFUSED, minimum=0)
     moe_token_dispatcher_type: str | None = key(
-        None, "How tokens reach their experts; the readers look under parallelism.", manual="10",
+        None,
+        "How tokens reach their experts; the readers look under parallelism.",
+        manual="10",
         choices=("alltoall", "alltoall_deredundancy", "allgather", "alltoall_zero_redundancy"),
-    )  # fmt: skip
+    )
     moe_token_drop_policy: str | bool | None = key(
         None, "Tokens dropped over capacity; no layer drops any.", manual="10", use=NO_EFFECT
     )

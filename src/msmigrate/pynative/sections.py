@@ -45,9 +45,11 @@ class Training:
     steps: int = key(1000, "Optimizer steps of the whole run.", manual="2.1", minimum=1)
     local_batch_size: int = key(1, "Samples per rank in one forward pass.", manual="2.1", minimum=1)
     global_batch_size: int = key(
-        1, "Samples of all ranks in one optimizer step; with local_batch_size it fixes the accumulation.",
-        manual="2.1", minimum=1,
-    )  # fmt: skip
+        1,
+        "Samples of all ranks in one optimizer step; with local_batch_size it fixes the accumulation.",
+        manual="2.1",
+        minimum=1,
+    )
     max_norm: float = key(
         1.0, "Clip gradients to this global norm; there is no off switch, 1.0e+10 never clips.", minimum=0
     )
@@ -67,13 +69,18 @@ class Parallelism:
     """How ranks share the work (manual sections 5 and 11.4)."""
 
     data_parallel_shard: int = key(
-        -1, "Ranks over which FSDP shards parameters, gradients and optimizer state; -1: all data-parallel ranks.",
-        manual="5.1", minimum=-1,
-    )  # fmt: skip
+        -1,
+        "Ranks over which FSDP shards parameters, gradients and optimizer state; -1: all data-parallel ranks.",
+        manual="5.1",
+        minimum=-1,
+    )
     data_parallel_shard_strategy: str = key(
-        "optim_grads_params", "What FSDP shards.", manual="5.1", dead=True,
+        "optim_grads_params",
+        "What FSDP shards.",
+        manual="5.1",
+        dead=True,
         choices=("optim_grads_params", "optim_grads", "optim"),
-    )  # fmt: skip
+    )
     expert_parallel: int = key(1, "Ranks over which the routed experts are spread.", manual="5.1", minimum=1)
     tensor_parallel: int = key(1, "Ranks that share each layer's matrices.", manual="5.1", minimum=1)
     sequence_parallel: bool = key(
@@ -134,13 +141,22 @@ class LrScheduler:
     OPEN: ClassVar[bool] = True
 
     type: str | None = key(
-        None, "Shape of the schedule.", manual="4.1", required=True,
+        None,
+        "Shape of the schedule.",
+        manual="4.1",
+        required=True,
         choices=(
-            "ConstantWarmUpLR", "LinearWithWarmUpLR", "CosineWithWarmUpLR", "CosineWithRestartsAndWarmUpLR",
-            "PolynomialWithWarmUpLR", "ConstantWithCoolDownLR", "WarmUpStableDecayLR", "CosineAnnealingLR",
+            "ConstantWarmUpLR",
+            "LinearWithWarmUpLR",
+            "CosineWithWarmUpLR",
+            "CosineWithRestartsAndWarmUpLR",
+            "PolynomialWithWarmUpLR",
+            "ConstantWithCoolDownLR",
+            "WarmUpStableDecayLR",
+            "CosineAnnealingLR",
             "CosineAnnealingWarmRestarts",
         ),
-    )  # fmt: skip
+    )
     learning_rate: float = key(1e-5, "Rate after warm-up.", manual="4.1", minimum=0)
     warmup_ratio: float | None = key(
         None, "Part of training.steps that warms up; int(steps * ratio) steps.", manual="4.1", minimum=0, maximum=1

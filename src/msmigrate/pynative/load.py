@@ -1,0 +1,78 @@
+"""A pynative.yaml read into the `Config` dataclasses, or refused with every reason at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from msmigrate.findings import Finding, Severity
+from msmigrate.problems import UsageError, UserError
+from msmigrate.pynative.check import Checked, Place, apply_overrides, check_document
+from msmigrate.pynative.keys import nested_section, specs_of
+from msmigrate.pynative.sections import Config
+from msmigrate.yaml.document import parse, value_of
+from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.source import source_from_bytes
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A file as msrt runs it.
+
+    `given` has the place of every key the file or an override gives, by dotted path; `findings` has the warnings.
+    """
+
+    config: Config
+    given: Mapping[str, Place]
+    findings: tuple[Finding, ...]
+
+
+def load_config(text: str, name: str, overrides: Sequence[tuple[str, str]] = ()) -> Loaded:
+    """The config in a pynative.yaml's text; `overrides` are (dotted path, YAML text of the value), as `--set` gives.
+
+    Raises UnreadableError for YAML that cannot be read, UserError with one line per finding (file:line:col, what was
+    found, what to change) for unknown keys, wrong types, values out of range, and missing required keys.
+    """
+    document = parse(source_from_bytes(name, text.encode()))
+    graph = graph_sections(document.root.get)
+    if graph:
+        raise UserError(
+            f"{name} is a Graph-mode file (it has `{graph[0]}`); convert it first: msmigrate convert {name} -o OUT.yaml"
+        )
+    checked = check_document(document)
+    apply_overrides(checked, _override_values(overrides))
+    errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
+    if errors:
+        raise UserError("\n".join(str(finding) for finding in errors))
+    return Loaded(_built(Config, "", checked), checked.given, tuple(checked.findings))
+
+
+def graph_sections(get: object) -> list[str]:
+    """Top-level keys that only Graph-mode files have; `get` looks a key up in the root mapping."""
+    assert callable(get)
+    marks = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper")
+    return [key for key in marks if get(key) is not None]
+
+
+def _override_values(overrides: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Value]]:
+    for path, text in overrides:
+        document = parse(source_from_bytes(f"--set {path}", f"value: {text}\n".encode()))
+        node = document.root.get("value")
+        if node is None or len(document.root.entries) != 1:
+            raise UsageError(f"--set {path}={text}: expected one YAML value")
+        yield path, value_of(node)
+
+
+def _built(section: type[S], prefix: str, checked: Checked) -> S:
+    given: dict[str, object] = {}
+    for path, spec in specs_of(section, prefix).items():
+        name = path[len(prefix) :]
+        if "." in name:
+            continue
+        inner = nested_section(spec.annotation)
+        if inner is not None and (spec.default is not None or path in checked.given):
+            given[name] = _built(inner, path + ".", checked)
+        elif path in checked.values:
+            given[name] = checked.values[path]
+    return section(**given)

@@ -1,0 +1,277 @@
+"""Parsing: ruamel.yaml's events become nodes with marks, under the rules of the real readers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn, Protocol, cast
+
+from msmigrate.problems import UnreadableError
+from msmigrate.yaml.nodes import Alias, Entry, Mapping, Mark, Node, Path, Scalar, Sequence, Span, dotted, resolved
+from msmigrate.yaml.scalars import Value, resolve_plain
+from msmigrate.yaml.source import Source
+
+MAX_MAPPING_DEPTH = 10
+"""The readers refuse deeper mappings."""
+MAX_DEPTH = 60
+"""Lists and mappings together: far past any real file, and within Python's recursion limit."""
+MAX_NODES = 200_000
+"""Nodes with every alias expanded: bounds files that multiply themselves by aliases of aliases."""
+
+_CORE_TAG = "tag:yaml.org,2002:"
+
+
+class _Mark(Protocol):
+    index: int
+    line: int
+    column: int
+
+
+class _Event(Protocol):
+    """The attributes of ruamel.yaml's events that are used here; which of them exist depends on the class."""
+
+    start_mark: _Mark
+    end_mark: _Mark
+    anchor: str | None
+    tag: object
+    value: str
+    style: str | None
+    flow_style: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed file: its source and its root mapping."""
+
+    source: Source
+    root: Mapping
+
+    def find(self, path: Path) -> Node | None:
+        """The node at a path through mappings and lists, seen through aliases; None when the file has none."""
+        node: Node | None = self.root
+        for part in path:
+            inside = resolved(node) if node is not None else None
+            if isinstance(part, str):
+                node = inside.get(part) if isinstance(inside, Mapping) else None
+            else:
+                in_list = isinstance(inside, Sequence) and part < len(inside.items)
+                node = cast(Sequence, inside).items[part] if in_list else None
+        return node
+
+
+def parse(source: Source) -> Document:
+    """The document in a text.
+
+    Raises UnreadableError with file:line:column for a syntax error, a duplicate key, an empty file, a root that is no
+    mapping, several documents, an unknown tag, an undefined alias, and nesting past the readers' limit.
+    """
+    composer = _Composer(source)
+    root = composer.document()
+    if root is None or (isinstance(root, Scalar) and value_of(root) is None):
+        raise UnreadableError(f"{source.name} is empty: there is no key in it")
+    if not isinstance(root, Mapping):
+        raise _error(source, root.span.start, "expected sections such as `model:` at the top level")
+    return Document(source, root)
+
+
+def _error(source: Source, mark: Mark, message: str) -> UnreadableError:
+    return UnreadableError(f"{source.name}:{mark.line}:{mark.column}: {message}")
+
+
+def _mark(mark: _Mark) -> Mark:
+    return Mark(mark.index, mark.line + 1, mark.column + 1)
+
+
+class _Composer:
+    """Nodes from events; recursive, with bounded depth."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.anchors: dict[str, Node] = {}
+        self.anchor_nodes: dict[str, int] = {}
+        self.nodes = 0
+        self.open_anchors: set[str] = set()
+        self.events = _events(source)
+
+    def document(self) -> Node | None:
+        """The node of the only document, None when the stream has none."""
+        root = None
+        for event in self.events:
+            kind = type(event).__name__
+            if kind == "DocumentStartEvent":
+                if root is not None:
+                    self.fail(event, "a second YAML document starts here; a config file holds one document")
+                root = self.node(next(self.events), (), 0)
+        return root
+
+    def fail(self, event: _Event, message: str) -> NoReturn:
+        raise _error(self.source, _mark(event.start_mark), message)
+
+    def node(self, event: _Event, path: Path, mappings: int) -> Node:
+        kind = type(event).__name__
+        if kind == "AliasEvent":
+            return self.alias(event)
+        if len(path) > MAX_DEPTH:
+            self.fail(event, f"more than {MAX_DEPTH} levels of lists and mappings")
+        before = self.nodes
+        self.count(event, 1)
+        if event.anchor:
+            self.anchors.pop(event.anchor, None)
+            self.open_anchors.add(event.anchor)
+        if kind == "ScalarEvent":
+            node: Node = self.scalar(event)
+        elif kind == "SequenceStartEvent":
+            self.check_tag(event, "seq")
+            node = self.sequence(event, path, mappings)
+        else:
+            self.check_tag(event, "map")
+            if mappings == MAX_MAPPING_DEPTH:
+                self.fail(event, f"`{dotted(path)}` nests more than {MAX_MAPPING_DEPTH} mappings, the readers' limit")
+            node = self.mapping(event, path, mappings + 1)
+        if event.anchor:
+            self.open_anchors.discard(event.anchor)
+            self.anchors[event.anchor] = node
+            self.anchor_nodes[event.anchor] = self.nodes - before
+        return node
+
+    def count(self, event: _Event, nodes: int) -> None:
+        self.nodes += nodes
+        if self.nodes > MAX_NODES:
+            self.fail(event, f"more than {MAX_NODES} values once aliases are expanded: this is no configuration file")
+
+    def alias(self, event: _Event) -> Alias:
+        name = event.anchor or ""
+        if name in self.open_anchors:
+            self.fail(event, f"alias *{name} stands inside its own anchor &{name}")
+        if name not in self.anchors:
+            self.fail(event, f"alias *{name} has no anchor &{name} before it")
+        self.count(event, self.anchor_nodes[name])
+        return Alias(name, self.anchors[name], Span(_mark(event.start_mark), _mark(event.end_mark)))
+
+    def scalar(self, event: _Event) -> Scalar:
+        tag = self.tag(event)
+        span = Span(_mark(event.start_mark), _mark(event.end_mark))
+        node = Scalar(event.value, event.style or None, tag, event.anchor, span)
+        try:
+            value_of(node)
+        except ValueError:
+            self.fail(event, f"`{event.value}` is no value that the YAML 1.1 reader can make")
+        return node
+
+    def sequence(self, event: _Event, path: Path, mappings: int) -> Sequence:
+        items: list[Node] = []
+        end = event
+        for inner in self.events:
+            if type(inner).__name__ == "SequenceEndEvent":
+                end = inner
+                break
+            items.append(self.node(inner, (*path, len(items)), mappings))
+        return Sequence(tuple(items), bool(event.flow_style), event.anchor, self.span(event, end, items))
+
+    def mapping(self, event: _Event, path: Path, mappings: int) -> Mapping:
+        entries: dict[str, Entry] = {}
+        end = event
+        for inner in self.events:
+            if type(inner).__name__ == "MappingEndEvent":
+                end = inner
+                break
+            key = self.node(inner, path, mappings)
+            if isinstance(key, Alias):
+                key = resolved(key)
+            if not isinstance(key, Scalar):
+                self.fail(inner, "a key must be one word, not a list or a mapping")
+            if key.text in entries:
+                first = entries[key.text].key.span.start
+                self.fail(
+                    inner,
+                    f"`{dotted((*path, key.text))}` stands twice, on line {first.line} and on line "
+                    f"{key.span.start.line}; the reader would take the last one in silence, remove one of them",
+                )
+            entries[key.text] = Entry(key, self.node(next(self.events), (*path, key.text), mappings))
+        values = [entry.value for entry in entries.values()]
+        return Mapping(tuple(entries.values()), bool(event.flow_style), event.anchor, self.span(event, end, values))
+
+    def span(self, start: _Event, end: _Event, inside: list[Node]) -> Span:
+        """A flow collection ends with its bracket; a block collection with its last value."""
+        last = inside[-1].span.end if inside and not start.flow_style else _mark(end.end_mark)
+        return Span(_mark(start.start_mark), last)
+
+    def tag(self, event: _Event) -> str | None:
+        tag = None if event.tag is None else str(event.tag)
+        if tag in (None, "!"):
+            return tag
+        assert tag is not None
+        if tag.removeprefix(_CORE_TAG) not in ("str", "int", "float", "bool", "null", "seq", "map"):
+            self.fail(event, f"tag {tag} is unknown to the readers; only plain YAML values are taken")
+        return tag
+
+    def check_tag(self, event: _Event, kind: str) -> None:
+        tag = self.tag(event)
+        if tag not in (None, "!", _CORE_TAG + kind):
+            self.fail(event, f"tag {tag} does not fit here")
+
+
+def _events(source: Source) -> Iterator[_Event]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    parser = YAML(typ="safe", pure=True)
+    parser.version = (1, 1)
+    try:
+        yield from parser.parse(source.text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{source.name}:{mark.line + 1}:{mark.column + 1}" if mark else source.name
+        context = f" ({error.context})" if error.context else ""
+        raise UnreadableError(f"{place}: {error.problem or 'a YAML syntax error'}{context}") from error
+    except YAMLError as error:
+        raise UnreadableError(f"{source.name}: {' '.join(str(error).split())}") from error
+
+
+def value_of(node: Node) -> Value:
+    """What the real reader makes of a node: PyYAML's values, merge keys merged, aliases expanded.
+
+    Raises ValueError for a scalar that PyYAML takes for a number and cannot convert.
+    """
+    node = resolved(node)
+    if isinstance(node, Scalar):
+        return _scalar_value(node)
+    if isinstance(node, Sequence):
+        return [value_of(item) for item in node.items]
+    return {entry.key.text: value_of(entry.value) for entry in effective_entries(node)}
+
+
+def effective_entries(mapping: Mapping) -> list[Entry]:
+    """The entries of a mapping with merge keys replaced by what they merge; own keys win, earlier merges win."""
+    own = [entry for entry in mapping.entries if not is_merge(entry)]
+    seen = {entry.key.text for entry in own}
+    merged: list[Entry] = []
+    for entry in mapping.entries:
+        if not is_merge(entry):
+            continue
+        value = resolved(entry.value)
+        for part in value.items if isinstance(value, Sequence) else (value,):
+            inner = resolved(part)
+            if not isinstance(inner, Mapping):
+                continue
+            for found in effective_entries(inner):
+                if found.key.text not in seen:
+                    seen.add(found.key.text)
+                    merged.append(found)
+    return merged + own
+
+
+def is_merge(entry: Entry) -> bool:
+    """Whether an entry is a YAML 1.1 merge key."""
+    return entry.key.text == "<<" and entry.key.style is None
+
+
+def _scalar_value(node: Scalar) -> Value:
+    if node.tag == "!" or (node.tag is None and node.style is not None):
+        return node.text
+    if node.tag is None:
+        return resolve_plain(node.text)
+    kind = node.tag.removeprefix(_CORE_TAG)
+    if kind == "str":
+        return node.text
+    if kind == "float":
+        return float(node.text.replace("_", ""))
+    return resolve_plain(node.text)

@@ -1,0 +1,95 @@
+"""Texts of YAML files: read whole or refused, written whole or not at all."""
+
+import contextlib
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from msmigrate.problems import UnreadableError
+
+MAX_BYTES = 2_000_000
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text with line ends normalised to `\\n`; `newline` and `bom` are how the file had them."""
+
+    name: str
+    text: str
+    newline: str = "\n"
+    bom: bool = False
+
+    def encode(self, text: str) -> bytes:
+        """`text` with this file's line ends and byte order mark, in UTF-8."""
+        return ((_BOM if self.bom else "") + text.replace("\n", self.newline)).encode()
+
+
+def read_source(path: str) -> Source:
+    """The text of a file, or of standard input for "-".
+
+    Raises UnreadableError when the file is missing, no file, larger than 2 MB, or not UTF-8.
+    """
+    if path == "-":
+        return source_from_bytes("standard input", sys.stdin.buffer.read(MAX_BYTES + 1))
+    try:
+        if os.path.isdir(path):
+            raise UnreadableError(f"{path} is a folder, not a file")
+        with open(path, "rb") as file:
+            return source_from_bytes(path, file.read(MAX_BYTES + 1))
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def source_from_bytes(name: str, data: bytes) -> Source:
+    """The text in `data`; raises UnreadableError when it is larger than 2 MB or not UTF-8, naming the byte."""
+    if len(data) > MAX_BYTES:
+        raise UnreadableError(f"{name} is larger than {MAX_BYTES // 1_000_000} MB: this is no configuration file")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise UnreadableError(
+            f"{name}:{line}:{column}: byte 0x{data[error.start]:02x} is not UTF-8 (byte {error.start} of the file); "
+            "save the file as UTF-8, for example with `iconv -f GBK -t UTF-8`"
+        ) from error
+    bom = text.startswith(_BOM)
+    newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+    text = text.removeprefix(_BOM).replace("\r\n", "\n").replace("\r", "\n")
+    return Source(name, text, newline, bom)
+
+
+def write_whole(path: str, data: bytes, *, backup: str | None = None) -> None:
+    """Write a file through a temporary file in the same folder and a rename, so that it is never seen half written.
+
+    `backup` names a path that keeps the present file. A symbolic link stays one. Raises UnreadableError when the
+    folder does not exist, is read-only or full; the present file is then untouched.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = None
+    try:
+        mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            temporary = file.name
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        if backup is not None:
+            write_whole(backup, target.read_bytes())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
