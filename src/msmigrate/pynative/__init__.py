@@ -2,6 +2,6 @@
 
 from msmigrate.pynative.keys import Key, Spec, Use, is_open, nested_section, specs_of
 from msmigrate.pynative.model import Model
-from msmigrate.pynative.sections import Config
+from msmigrate.pynative.sections import Config, LrScheduler
 
-__all__ = ["Config", "Key", "Model", "Spec", "Use", "is_open", "nested_section", "specs_of"]
+__all__ = ["Config", "Key", "LrScheduler", "Model", "Spec", "Use", "is_open", "nested_section", "specs_of"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from msmigrate.findings import Finding, Severity
 from msmigrate.problems import UsageError, UserError
@@ -12,8 +11,6 @@ from msmigrate.pynative.sections import Config
 from msmigrate.yaml.document import parse, value_of
 from msmigrate.yaml.scalars import Value
 from msmigrate.yaml.source import source_from_bytes
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,9 @@ def load_config(text: str, name: str, overrides: Sequence[tuple[str, str]] = ())
     errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
     if errors:
         raise UserError("\n".join(str(finding) for finding in errors))
-    return Loaded(_built(Config, "", checked), checked.given, tuple(checked.findings))
+    config = _built(Config, "", checked)
+    assert isinstance(config, Config)
+    return Loaded(config, checked.given, tuple(checked.findings))
 
 
 def graph_sections(get: object) -> list[str]:
@@ -64,7 +63,7 @@ def _override_values(overrides: Sequence[tuple[str, str]]) -> Iterator[tuple[str
         yield path, value_of(node)
 
 
-def _built(section: type[S], prefix: str, checked: Checked) -> S:
+def _built(section: type, prefix: str, checked: Checked) -> object:
     given: dict[str, object] = {}
     for path, spec in specs_of(section, prefix).items():
         name = path[len(prefix) :]

@@ -242,6 +242,15 @@ class Dataloader:
     column_names: tuple[str, ...] = key(("input_ids", "labels"), "Columns, in order.", manual="8.1")
     shuffle: bool = key(False, "Shuffle the samples again.", manual="8.1")
     python_multiprocessing: bool = key(False, "Load in processes instead of threads.", manual="8.1", use=NO_EFFECT)
+    load_func: str | None = key(None, "HFDataLoader: function that loads the data.", use=REFUSED)
+    path: str | None = key(None, "HFDataLoader: data set or file format.", use=REFUSED)
+    data_files: object = key(None, "HFDataLoader: files of the data set.", use=REFUSED)
+    split: str | None = key(None, "HFDataLoader: part of the data set.", use=REFUSED)
+    handler: tuple[dict[str, object], ...] | None = key(None, "HFDataLoader: steps from text to samples.", use=REFUSED)
+    create_attention_mask: bool | None = key(None, "HFDataLoader: make an attention mask column.", use=REFUSED)
+    create_compressed_eod_mask: bool | None = key(None, "HFDataLoader: make the column actual_seq_len.", use=REFUSED)
+    compressed_eod_mask_length: int | None = key(None, "HFDataLoader: length of actual_seq_len.", use=REFUSED)
+    use_broadcast_data: bool | None = key(None, "HFDataLoader: one rank reads for all.", use=REFUSED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ Key = str | int
 Path = tuple[Key, ...]
 
 
-class Mark(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Mark:
     """A place in a text: `index` from 0, `line` and `column` from 1."""
 
     index: int

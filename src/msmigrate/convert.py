@@ -1,0 +1,270 @@
+"""A Graph-mode file becomes a pynative.yaml: one decision per leaf, the text, and what it rests on."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from msmigrate.findings import nearest
+from msmigrate.mapping.context import Context, Fact
+from msmigrate.mapping.graph_file import Family, GraphFile, family_of, is_expanded, is_pynative, merge_sources
+from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome
+from msmigrate.mapping.rows import Row, match
+from msmigrate.mapping.settle import settle
+from msmigrate.mapping.table import BY_GRAPH_PATH, DERIVATIONS, DERIVED
+from msmigrate.options import Options
+from msmigrate.problems import UserError
+from msmigrate.pynative import Config, specs_of
+from msmigrate.yaml.document import Document, is_merge, value_of
+from msmigrate.yaml.emit import Item, emit
+from msmigrate.yaml.nodes import Entry as MapEntry
+from msmigrate.yaml.nodes import Leaf, Node, Path, Scalar, Span, dotted, leaves, resolved
+from msmigrate.yaml.nodes import Mapping as MapNode
+from msmigrate.yaml.scalars import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the report: a leaf of the source, or a key written without one (`graph` None)."""
+
+    graph: str | None
+    outcome: Outcome
+    old: Value
+    new: Value
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The outcome of a conversion; `text` is None when something is refused."""
+
+    document: Document
+    family: Family
+    options: Options
+    facts: Mapping[str, Fact]
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...]
+    text: str | None
+
+    @property
+    def refusals(self) -> list[Entry]:
+        """What stops the conversion, each reason once."""
+        found: dict[str, Entry] = {}
+        for entry in self.entries:
+            outcome = entry.outcome
+            if outcome.fate is Fate.REFUSED and (outcome.final or not self.options.allow_lossy):
+                found.setdefault(outcome.why, entry)
+        return list(found.values())
+
+
+class AlreadyPynativeError(Exception):
+    """The file is a pynative.yaml: there is nothing to convert."""
+
+
+def convert(document: Document, options: Options) -> Conversion:
+    """The conversion of a parsed Graph-mode file.
+
+    Raises AlreadyPynativeError for a pynative.yaml, UserError for a family of files that has no PyNative counterpart
+    and for numbers of the wrong type.
+    """
+    if is_pynative(document):
+        raise AlreadyPynativeError(f"{document.source.name} is a pynative.yaml already; nothing was written")
+    graph = GraphFile(document)
+    family = family_of(graph)
+    _require_mcore(document, family)
+    context = Context(graph, options, DERIVATIONS)
+    decisions = _Decisions(context)
+    for leaf in leaves(document.root):
+        decisions.leaf(leaf)
+    decisions.remaining()
+    facts = {"world": context.world(), "samples": context.samples()}
+    conversion = Conversion(document, family, options, facts, tuple(decisions.entries), tuple(context.notes), text=None)
+    if conversion.refusals:
+        return conversion
+    return replace(conversion, text=emit(document, list(decisions.items())))
+
+
+def _require_mcore(document: Document, family: Family) -> None:
+    reasons = {
+        Family.LEGACY: "a legacy model (model.arch, model_config.type) and PyNative mode has mcore models only; use "
+        "the mcore file of the same model, one with `use_legacy: False`",
+        Family.LLMTRAINER: "the experimental layout of LLMTrainer (training_args, …), which no release has",
+        Family.SPLIT: "split over several files by base_config; merge them into one file first",
+    }
+    if family in reasons:
+        raise UserError(f"{document.source.name} cannot be converted: it is {reasons[family]}")
+
+
+class _Decisions:
+    """Entries in source order, and the first writer of each pynative key."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.entries: list[Entry] = []
+        self.writers: dict[str, tuple[Outcome, Leaf | None]] = {}
+
+    def leaf(self, leaf: Leaf, *, counted: bool = True) -> None:
+        """Decide on a leaf; `counted` is False for keys that an alias or merge key brings in."""
+        row = match(BY_GRAPH_PATH, self.context.graph.row_key(leaf.path))
+        if _stands_for_others(leaf) and (row is None or row.fate is not Fate.DROPPED):
+            self.expanded(leaf, counted=counted)
+            return
+        outcome = self.unknown(leaf) if row is None else row.decide(self.context, leaf)
+        self.add(leaf, settle(self.context, outcome, row), counted=counted)
+
+    def expanded(self, leaf: Leaf, *, counted: bool) -> None:
+        """An alias to a mapping, or a merge key: the keys it brings in are written out where it stands."""
+        merge = leaf.path[-1] == "<<"
+        base = leaf.path[:-1] if merge else leaf.path
+        why = "the keys that it brings in are written out"
+        self.add(leaf, Outcome(Fate.FLATTENED, Effect.NONE, why), counted=counted)
+        sources = merge_sources(leaf.node) if merge else [resolved(leaf.node)]
+        own = _own_keys(self.context.graph.document, base) if merge else frozenset()
+        for source in sources:
+            for inner in leaves(source, base, leaf.key):
+                if not merge or inner.path[len(base)] not in own:
+                    self.leaf(inner, counted=False)
+
+    def unknown(self, leaf: Leaf) -> Outcome:
+        name = str(leaf.path[-1])
+        close = _suggestion(self.context.graph, leaf.path)
+        advice = f"did you mean `{close}`?" if close else None
+        return Outcome(Fate.UNKNOWN, Effect.NONE, f"no mode has a key `{name}` here; it is not carried", help=advice)
+
+    def add(self, leaf: Leaf, outcome: Outcome, *, counted: bool) -> None:
+        if outcome.writes and outcome.pynative is not None:
+            outcome = self.claim(outcome, leaf)
+        old = None if _stands_for_others(leaf) else value_of(leaf.node)
+        span = Span((leaf.key or leaf.node).span.start, leaf.node.span.end)
+        graph = dotted(leaf.path) if counted else None
+        self.entries.append(Entry(graph, outcome, old, written_value(outcome), span))
+
+    def claim(self, outcome: Outcome, leaf: Leaf | None) -> Outcome:
+        """Make a leaf the writer of its pynative key; a second writer must agree."""
+        assert outcome.pynative is not None
+        first = self.writers.get(outcome.pynative)
+        if first is None:
+            self.writers[outcome.pynative] = (outcome, leaf)
+            return outcome
+        before, now = written_value(first[0]), written_value(outcome)
+        if before == now:
+            return replace(outcome, writes=False)
+        return Outcome(
+            Fate.REFUSED,
+            Effect.TRAINING,
+            f"`{outcome.pynative}` is {before!r} by another key and {now!r} by this one",
+            outcome.pynative,
+            help="keep one of them in the graph file",
+            final=True,
+        )
+
+    def remaining(self) -> None:
+        """Derived keys that no leaf has written, then the user's own."""
+        for row in DERIVED:
+            assert row.pynative is not None
+            if row.pynative in self.writers:
+                continue
+            outcome = self.context.derive(row.pynative)
+            if outcome is None or self.mentioned(outcome):
+                continue
+            self.bare(settle(self.context, outcome, row))
+        for path, value in self.context.options.overrides.items():
+            if path not in self.writers:
+                self.bare(Outcome(Fate.COMPUTED, Effect.NONE, "--set", path, value, writes=True))
+
+    def mentioned(self, outcome: Outcome) -> bool:
+        """Whether a refusal has been reported by a leaf already, or the key is written."""
+        if outcome.pynative in self.writers:
+            return True
+        return outcome.fate is Fate.REFUSED and any(entry.outcome.why == outcome.why for entry in self.entries)
+
+    def bare(self, outcome: Outcome) -> None:
+        if outcome.writes and outcome.pynative is not None:
+            outcome = self.claim(outcome, None)
+        self.entries.append(Entry(None, outcome, None, written_value(outcome), None))
+
+    def items(self) -> Iterator[Item]:
+        """What to write: keys with a source in source order, then the rest, sections in the manual's order."""
+        sourced = [(path, found) for path, found in self.writers.items() if found[1] is not None]
+        opened = {path.partition(".")[0] for path, _ in sourced}
+        bare = [(path, found) for path, found in self.writers.items() if found[1] is None]
+        order = list(specs_of(Config))
+        bare.sort(key=lambda pair: order.index(pair[0]) if pair[0] in order else len(order))
+        bare.sort(key=lambda pair: pair[0].partition(".")[0] not in opened)
+        seen: set[str] = set()
+        for path, (outcome, leaf) in sourced + bare:
+            base = path.partition("[")[0]
+            if base not in seen:
+                seen.add(base)
+                yield self.item(base, outcome, leaf, in_list=base != path)
+
+    def item(self, path: str, outcome: Outcome, leaf: Leaf | None, *, in_list: bool) -> Item:
+        names = tuple(path.split("."))
+        if leaf is None:
+            return Item(names, written_value(outcome))
+        if in_list:
+            cut = next(place for place, part in enumerate(leaf.path) if isinstance(part, int))
+            leaf = Leaf(leaf.path[:cut], leaf.key, self.context.graph.document.find(leaf.path[:cut]) or leaf.node)
+        containers = tuple(reversed(_containers(self.context.graph.document.root, leaf.path)))
+        if outcome.node is None:
+            return Item(names, written_value(outcome), containers=containers)
+        verbatim = outcome.value is Carry.TEXT
+        value = None if verbatim else outcome.value
+        assert not isinstance(value, Carry)
+        return Item(names, value, leaf.node, verbatim, leaf.key, containers)
+
+
+def written_value(outcome: Outcome) -> Value:
+    """The value that the output holds, None when the key writes none."""
+    if not isinstance(outcome.value, Carry):
+        return outcome.value
+    assert outcome.node is not None
+    return value_of(outcome.node)
+
+
+def _stands_for_others(leaf: Leaf) -> bool:
+    return is_expanded(leaf.node) or leaf.path[-1] == "<<"
+
+
+def _own_keys(document: Document, path: Path) -> frozenset[str]:
+    node = document.find(path)
+    inside = resolved(node) if node is not None else None
+    entries = inside.entries if isinstance(inside, MapNode) else ()
+    return frozenset(entry.key.text for entry in entries if not is_merge(entry))
+
+
+def _containers(root: MapNode, path: Path) -> list[Scalar]:
+    """The keys of the mappings around a leaf, outermost first; none inside lists, which have no key of their own."""
+    found: list[Scalar] = []
+    node: Node = root
+    for part in path[:-1]:
+        inside = resolved(node)
+        entry: MapEntry | None = None
+        if isinstance(inside, MapNode):
+            entry = next((one for one in inside.entries if one.key.text == part), None)
+        if entry is None:
+            return []
+        found.append(entry.key)
+        node = entry.value
+    return found
+
+
+def _suggestion(graph: GraphFile, path: Path) -> str | None:
+    """The known graph key that an unknown one probably means."""
+    key = graph.row_key(path)
+    prefix = key.rpartition(".")[0]
+    depth = key.count(".")
+    known = {row.graph for row in _rows_with_graph() if row.graph and "*" not in row.graph}
+    beside = [name.rpartition(".")[2] for name in known if name.rpartition(".")[0] == prefix]
+    if prefix == "":
+        beside += [name.partition(".")[0] for name in known]
+    close = nearest(str(path[-1]), beside)
+    if close is not None:
+        return f"{prefix}.{close}" if prefix else close
+    if depth:
+        section = nearest(str(path[0]), {name.partition(".")[0] for name in known} - {str(path[0])})
+        return ".".join([section, *(str(part) for part in path[1:])]) if section else None
+    same = sorted(name for name in known if name.rpartition(".")[2] == path[-1])
+    return same[0] if same else None
+
+
+def _rows_with_graph() -> list[Row]:
+    return list(BY_GRAPH_PATH.values())

@@ -1,0 +1,144 @@
+"""A Graph-mode file as the graph trainer reads it: values by dotted path, and which family of files it belongs to."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msmigrate.problems import UserError
+from msmigrate.yaml.document import Document, effective_entries, value_of
+from msmigrate.yaml.nodes import Alias, Mapping, Node, Path, Scalar, Sequence, dotted, resolved
+from msmigrate.yaml.scalars import Value
+
+
+class Family(StrEnum):
+    """Layouts of Graph-mode files."""
+
+    MCORE = "mcore"
+    LEGACY = "legacy"
+    LLMTRAINER = "llmtrainer"
+    SPLIT = "split"
+
+
+GRAPH_SECTIONS = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper", "context")
+PYNATIVE_SECTIONS = ("training", "lr_scheduler", "parallelism", "recompute", "recompute_comm")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """A parsed graph file."""
+
+    document: Document
+
+    def node(self, path: str) -> Node | None:
+        """The node at a dotted path through mappings, aliases and merge keys; None when absent."""
+        node: Node = self.document.root
+        for part in path.split("."):
+            inside = resolved(node)
+            if not isinstance(inside, Mapping):
+                return None
+            found = next((entry.value for entry in effective_entries(inside) if entry.key.text == part), None)
+            if found is None:
+                return None
+            node = found
+        return node
+
+    def value(self, path: str, default: Value = None) -> Value:
+        """The value at a path; the default when the key is absent or null."""
+        node = self.node(path)
+        value = None if node is None else value_of(node)
+        return default if value is None else value
+
+    def integer(self, path: str, default: int) -> int:
+        """A whole number; raises UserError naming the place for anything else."""
+        value = self.value(path, default)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        raise self._wrong(path, "a whole number")
+
+    def positive(self, path: str, default: int) -> int:
+        """A whole number of at least 1."""
+        value = self.integer(path, default)
+        if value < 1:
+            raise self._wrong(path, "a whole number of at least 1")
+        return value
+
+    def flag(self, path: str, default: bool) -> bool:
+        """True or False."""
+        value = self.value(path, default)
+        if not isinstance(value, bool):
+            raise self._wrong(path, "True or False")
+        return value
+
+    def given(self, path: str) -> bool:
+        """Whether the file has the key, with a value or with null."""
+        return self.node(path) is not None
+
+    def callbacks(self) -> list[dict[str, Value]]:
+        """The items of `callbacks` that are mappings."""
+        value = self.value("callbacks", [])
+        return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+    def callback(self, kind: str) -> dict[str, Value] | None:
+        """The last callback of a type, which is the one that rules; None when there is none."""
+        found = [item for item in self.callbacks() if item.get("type") == kind]
+        return found[-1] if found else None
+
+    def place(self, path: str) -> str:
+        """`file:line:col` of a key, or the file's name."""
+        node = self.node(path)
+        name = self.document.source.name
+        return f"{name}:{node.span.start.line}:{node.span.start.column}" if node is not None else name
+
+    def row_key(self, path: Path) -> str:
+        """The form in which the table names a path: `callbacks[CheckpointMonitor].prefix`, other list items as `[]`."""
+        text = ""
+        for position, part in enumerate(path):
+            if isinstance(part, str):
+                text += f".{part}" if text else part
+                continue
+            text += f"[{self._kind(path[: position + 1])}]" if text == "callbacks" else "[]"
+        return text
+
+    def _kind(self, path: Path) -> str:
+        node = self.document.find((*path, "type"))
+        return str(value_of(node)) if node is not None else "?"
+
+    def _wrong(self, path: str, expected: str) -> UserError:
+        return UserError(f"{self.place(path)}: `{path}` is {self.value(path)!r}; expected {expected}")
+
+
+def family_of(graph: GraphFile) -> Family:
+    """The layout of a graph file."""
+    root = graph.document.root
+    if root.get("base_config") is not None:
+        return Family.SPLIT
+    if any(root.get(key) is not None for key in ("training_args", "checkpoint_config", "distribute_parallel_config")):
+        return Family.LLMTRAINER
+    legacy_marks = ("model.arch", "model.model_config.type", "model_config")
+    if any(graph.given(path) for path in legacy_marks) and graph.value("use_legacy", True) is not False:
+        return Family.LEGACY
+    return Family.MCORE
+
+
+def is_pynative(document: Document) -> bool:
+    """Whether a file is a pynative.yaml already: it has a section of that kind and none of Graph mode's."""
+    has = {entry.key.text for entry in document.root.entries}
+    return bool(has.intersection(PYNATIVE_SECTIONS)) and not has.intersection(GRAPH_SECTIONS)
+
+
+def path_text(path: Path) -> str:
+    """A path for reports."""
+    return dotted(path)
+
+
+def is_expanded(node: Node) -> bool:
+    """Whether a leaf stands for keys written elsewhere: an alias to a mapping or list, or what a merge key takes."""
+    return isinstance(node, Alias) and not isinstance(resolved(node), Scalar)
+
+
+def merge_sources(node: Node) -> list[Mapping]:
+    """The mappings that a merge key's value names."""
+    value = resolved(node)
+    parts = value.items if isinstance(value, Sequence) else (value,)
+    return [inner for part in parts if isinstance(inner := resolved(part), Mapping)]

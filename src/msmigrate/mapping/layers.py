@@ -1,0 +1,81 @@
+"""Layer ids from graph mode's per-stage counts, and layer ids as the ranges that pynative files write."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msmigrate.yaml.scalars import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """How graph mode cuts the decoder: `layers` of each (interleave chunk, stage), chunks outermost, in layer order."""
+
+    layers: tuple[tuple[int, ...], ...]
+
+    @property
+    def pipeline_stage(self) -> int:
+        return len(self.layers[0])
+
+    def first_layer(self, chunk: int, stage: int) -> int:
+        """Id of the first layer of a part."""
+        before = sum(sum(row) for row in self.layers[:chunk])
+        return before + sum(self.layers[chunk][:stage])
+
+
+def cut(num_layers: int, pipeline_stage: int, interleave: int, offset: Value) -> Stages | str:
+    """The parts of the decoder, or a sentence on why the numbers do not fit.
+
+    Each part has num_layers // (pipeline_stage × interleave) layers plus its offset; `offset` is 0, one number per
+    stage, or one list per interleave chunk.
+    """
+    parts = pipeline_stage * interleave
+    table = per_stage(offset if offset != 0 else [0] * pipeline_stage, pipeline_stage, interleave, "offset")
+    if isinstance(table, str):
+        return table
+    base = num_layers // parts
+    layers = tuple(tuple(base + extra for extra in row) for row in table)
+    total = sum(sum(row) for row in layers)
+    if total != num_layers or min(min(row) for row in layers) < 0:
+        return f"{parts} parts of {base} layers plus the offsets hold {total} layers, the model has {num_layers}"
+    return Stages(layers)
+
+
+def per_stage(value: Value, pipeline_stage: int, interleave: int, name: str) -> list[list[int]] | str:
+    """A per-stage list as a table [chunk][stage], or a sentence on why its shape does not fit."""
+    rows = value if isinstance(value, list) and value and all(isinstance(row, list) for row in value) else [value]
+    if len(rows) == 1 and interleave > 1 and rows[0] == [0] * pipeline_stage:
+        rows = rows * interleave
+    table: list[list[int]] = []
+    for row in rows:
+        numbers = (
+            [item for item in row if isinstance(item, int) and not isinstance(item, bool)]
+            if isinstance(row, list)
+            else []
+        )
+        if not isinstance(row, list) or len(numbers) != len(row) or len(row) != pipeline_stage:
+            return f"`{name}` needs one whole number for each of the {pipeline_stage} pipeline stages"
+        table.append(numbers)
+    if len(table) != interleave:
+        return f"`{name}` has {len(table)} lists; pp_interleave_num is {interleave}"
+    return table
+
+
+def first_of_each(stages: Stages, counts: Sequence[Sequence[int]]) -> list[int]:
+    """Ids of the first `counts[chunk][stage]` layers of every part, ascending; a count past a part takes it whole."""
+    ids: list[int] = []
+    for chunk, row in enumerate(counts):
+        for stage, count in enumerate(row):
+            first = stages.first_layer(chunk, stage)
+            ids.extend(range(first, first + min(count, stages.layers[chunk][stage])))
+    return ids
+
+
+def ranges(ids: Sequence[int]) -> list[Value]:
+    """Ascending ids as a layer list: 0, 1, 2, 5 becomes ["0-2", 5]."""
+    found: list[tuple[int, int]] = []
+    for number in ids:
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return [low if low == high else f"{low}-{high}" for low, high in found]

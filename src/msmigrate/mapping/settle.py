@@ -1,0 +1,105 @@
+"""The last word on a decision: `--set`, what the target takes, and values that the readers would misread."""
+
+from dataclasses import replace
+
+from msmigrate.mapping.context import Context
+from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, dropped, refused
+from msmigrate.mapping.rows import Row
+from msmigrate.mapping.table.model import canonical
+from msmigrate.pynative import Config, Spec, specs_of
+from msmigrate.pynative.values import Mismatch, typed
+from msmigrate.yaml.document import value_of
+from msmigrate.yaml.nodes import Node, Scalar, Sequence, resolved
+from msmigrate.yaml.scalars import Value, is_unsafe_float, spell
+
+
+def settle(context: Context, outcome: Outcome, row: Row | None) -> Outcome:
+    """The decision as it will be reported and written."""
+    overridden = _override(context, outcome)
+    if overridden is not None:
+        return overridden
+    if not outcome.writes or outcome.pynative is None:
+        return outcome
+    spec = spec_of(outcome.pynative)
+    if spec is None:
+        return outcome
+    lost = row.lost if row is not None else Effect.TRAINING
+    return _typed(_taken(context, outcome, spec, lost), spec)
+
+
+def spec_of(pynative: str) -> Spec | None:
+    """The declared key behind a path; a model key also by an alias. None for what lies inside a free mapping."""
+    specs = specs_of(Config)
+    found = specs.get(pynative)
+    if found is None and pynative.startswith("model."):
+        name = canonical(pynative.removeprefix("model."))
+        return specs.get(f"model.{name}")
+    return found
+
+
+def _override(context: Context, outcome: Outcome) -> Outcome | None:
+    if outcome.pynative is None or outcome.pynative not in context.options.overrides:
+        return None
+    if not outcome.writes and outcome.fate is not Fate.REFUSED:
+        return None
+    value = context.options.overrides[outcome.pynative]
+    return Outcome(Fate.COMPUTED, Effect.NONE, "--set", outcome.pynative, value, outcome.node, writes=True)
+
+
+def _taken(context: Context, outcome: Outcome, spec: Spec, lost: Effect) -> Outcome:
+    """The decision after asking whether the target has the key: a loss that changes training is refused."""
+    if not spec.known_to(context.options.target):
+        reason = f"MindFormers {context.options.target} has no {spec.path}"
+    elif context.options.manual_only and not _in_manual(spec):
+        reason = f"the manual has no {spec.path}"
+    else:
+        return outcome
+    value = _new_value(outcome)
+    if value == spec.default or (spec.path.startswith("model.") and spec.key.manual is None):
+        return dropped(f"{reason}; {spell(value)} is what holds without it", pynative=None)
+    if lost is Effect.TRAINING:
+        return refused(f"{reason}, and {spell(value)} would be lost", advice="leave out --manual-only")
+    return dropped(reason, lost)
+
+
+def _in_manual(spec: Spec) -> bool:
+    """The manual lets model keys through as they are, but for the names that only MindFormers reads."""
+    if not spec.path.startswith("model."):
+        return spec.key.manual is not None
+    readers = {other.key.reader_name for other in specs_of(Config).values() if other.key.reader_name}
+    return spec.name not in readers
+
+
+def _typed(outcome: Outcome, spec: Spec) -> Outcome:
+    """The decision with a value that the readers take: unsafe numbers respelled, wrong types refused."""
+    if not outcome.writes:
+        return outcome
+    value = _new_value(outcome)
+    if outcome.node is not None and "float" in str(spec.annotation):
+        safe = _respelled(outcome.node)
+        if safe != value:
+            outcome = replace(outcome, value=safe).noting(
+                "respelled: the readers take a number without a point as text"
+            )
+            value = safe
+    found = typed(spec, value)
+    if isinstance(found, Mismatch):
+        return refused(found.message, pynative=outcome.pynative, advice=found.help, final=True)
+    return outcome
+
+
+def _new_value(outcome: Outcome) -> Value:
+    if isinstance(outcome.value, Carry):
+        assert outcome.node is not None
+        return value_of(outcome.node)
+    return outcome.value
+
+
+def _respelled(node: Node) -> Value:
+    """The value of a node with plain scalars such as 1e-5 taken as the numbers that their author meant."""
+    shown = resolved(node)
+    if isinstance(shown, Sequence):
+        return [_respelled(item) for item in shown.items]
+    if isinstance(shown, Scalar) and shown.style is None and is_unsafe_float(shown.text):
+        return float(shown.text)
+    return value_of(shown)

@@ -1,0 +1,127 @@
+"""Rows of the manual's section 8: the training data."""
+
+from msmigrate.mapping.context import Context
+from msmigrate.mapping.outcome import Fate, Outcome, dropped, refused, written
+from msmigrate.mapping.rows import Row, derived, goes, judged, leaf_value, renamed, same
+from msmigrate.pynative import Config, specs_of
+from msmigrate.yaml.nodes import Leaf
+
+_GRAPH = "train_dataset.data_loader"
+_PYNATIVE = "train_dataset.dataloader"
+READERS_DATA_SEED = 1234
+LOADERS = ("BlendedMegatronDatasetDataLoader", "HFDataLoader", "MindDataset", "OrderedIndexDataLoader")
+"""Loaders that PyNative mode has."""
+
+
+def _loader(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    kind = leaf_value(leaf)
+    if kind in LOADERS:
+        return row.carry(leaf)
+    return refused(
+        f"data loader {kind} has no PyNative counterpart; there are {', '.join(LOADERS)}",
+        pynative=row.pynative,
+        advice="make a Megatron data set of it (msrt make-data)",
+        final=True,
+    )
+
+
+def _no_loader(context: Context) -> Outcome:
+    return refused(
+        "the file gives no train_dataset.data_loader.type: the data is chosen elsewhere",
+        pynative=f"{_PYNATIVE}.type",
+        advice="name it with --set train_dataset.dataloader.type=…",
+        final=True,
+    )
+
+
+def _seed(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if leaf_value(leaf) in (READERS_DATA_SEED, None):
+        return dropped("1234 is the readers' default seed of the sample order")
+    return row.carry(leaf)
+
+
+def _megatron(context: Context) -> bool:
+    return context.graph.value(f"{_GRAPH}.type") == LOADERS[0]
+
+
+def _columns(context: Context) -> Outcome | None:
+    """The columns that the mask flags ask for; the loader of a graph file without input_columns makes these."""
+    if not _megatron(context):
+        return None
+    graph = context.graph
+    columns = ["input_ids", "labels", "loss_mask", "position_ids"]
+    if graph.value(f"{_GRAPH}.config.create_compressed_eod_mask", False):
+        columns.append("actual_seq_len")
+    elif graph.value(f"{_GRAPH}.config.create_attention_mask", True):
+        columns.append("attention_mask")
+    return written(
+        Fate.DEFAULT,
+        f"{_PYNATIVE}.column_names",
+        list(columns),
+        "the columns that the mask flags make; PyNative's default is input_ids, labels",
+    )
+
+
+def _construct_order(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    return dropped("the order of graph mode's construct arguments; PyNative models take columns by name")
+
+
+def _config_rows() -> tuple[Row, ...]:
+    """GPTDataset's settings, one to one (manual table 8.2), and their second spellings."""
+    special = ("seed", "num_dataset_builder_threads")
+    prefix = f"{_PYNATIVE}.config."
+    specs = [spec for path, spec in specs_of(Config).items() if path.startswith(prefix) and spec.name not in special]
+    rows = [renamed(f"{_GRAPH}.config.{spec.name}", spec.path, "8.2") for spec in specs]
+    rows += [renamed(f"{_GRAPH}.config.{alias}", spec.path, None) for spec in specs for alias in spec.key.aliases]
+    return tuple(rows)
+
+
+def _hugging_face_rows() -> tuple[Row, ...]:
+    """Settings that PyNative's HFDataLoader takes under the same names."""
+    names = (
+        "load_func",
+        "path",
+        "data_files",
+        "split",
+        "handler",
+        "create_attention_mask",
+        "create_compressed_eod_mask",
+        "compressed_eod_mask_length",
+        "use_broadcast_data",
+    )
+    rows = [renamed(f"{_GRAPH}.{name}", f"{_PYNATIVE}.{name}", None) for name in names]
+    rows.append(renamed(f"{_GRAPH}.handler[].*", f"{_PYNATIVE}.handler", None))
+    return tuple(rows)
+
+
+ROWS: tuple[Row, ...] = (
+    judged(f"{_GRAPH}.type", f"{_PYNATIVE}.type", "8.2", _loader),
+    derived(f"{_PYNATIVE}.type", "8.1", _no_loader),
+    renamed(f"{_GRAPH}.datasets_type", f"{_PYNATIVE}.datasets_type", "8.2"),
+    renamed(f"{_GRAPH}.sizes", f"{_PYNATIVE}.sizes", "8.2"),
+    renamed(f"{_GRAPH}.shuffle", f"{_PYNATIVE}.shuffle", "8.2"),
+    *_config_rows(),
+    judged(f"{_GRAPH}.config.seed", f"{_PYNATIVE}.config.seed", "8.2", _seed),
+    goes(f"{_GRAPH}.config.num_dataset_builder_threads", "threads that build indices; same samples", "8.2"),
+    *_hugging_face_rows(),
+    goes(_GRAPH, "null: no loader is given"),
+    renamed("train_dataset.input_columns", f"{_PYNATIVE}.column_names", "appendix"),
+    derived(f"{_PYNATIVE}.column_names", "8.1", _columns),
+    judged("train_dataset.construct_args_key", f"{_PYNATIVE}.column_names", None, _construct_order, Fate.DROPPED),
+    same("train_dataset.drop_remainder", "8.2"),
+    same("train_dataset.num_parallel_workers", "8.2"),
+    same("train_dataset.prefetch_size", "8.1"),
+    same("train_dataset.numa_enable", "8.1"),
+    renamed(
+        "train_dataset.python_multiprocessing",
+        f"{_PYNATIVE}.python_multiprocessing",
+        "8.2",
+        "the readers take it under dataloader only",
+    ),
+    goes("train_dataset.seed", "the sample order follows data_loader.config.seed"),
+    goes("train_dataset.batch_size", "runner_config.batch_size overrides it"),
+    goes("train_dataset_task.dataset_config.*", "a second mention of train_dataset", "8.2"),
+    goes("train_dataset_task.*", "PyNative mode builds the data set itself", "8.2"),
+    goes("eval_dataset.*", "PyNative mode does not evaluate while training"),
+    goes("eval_dataset_task.*", "PyNative mode does not evaluate while training"),
+)

@@ -1,0 +1,68 @@
+"""Rows of the appendix: keys that only Graph mode has and the run does not miss."""
+
+from msmigrate.mapping.context import Context
+from msmigrate.mapping.outcome import Fate, Outcome, dropped, refused
+from msmigrate.mapping.rows import Row, goes, judged, leaf_value
+from msmigrate.yaml.nodes import Leaf
+
+_PROFILER = "the profiler is off by default; switch it on under profiler"
+_LOGS = "PyNative mode logs loss, rate and gradient norm itself"
+_APPENDIX = "appendix"
+
+
+def _run_mode(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    mode = leaf_value(leaf)
+    if mode in ("train", "finetune", None):
+        return dropped("PyNative mode trains")
+    return refused(f"run_mode is {mode}: only training has a PyNative counterpart", final=True)
+
+
+def _callback(kind: str, why: str) -> tuple[Row, Row]:
+    return goes(f"callbacks[{kind}].type", why, _APPENDIX), goes(f"callbacks[{kind}].*", why, _APPENDIX)
+
+
+ROWS: tuple[Row, ...] = (
+    judged("run_mode", None, _APPENDIX, _run_mode, Fate.DROPPED),
+    goes("use_legacy", "PyNative models are mcore models"),
+    goes("train_precision_sync", "training.deterministic makes runs bit-identical in PyNative mode", _APPENDIX),
+    goes("print_separate_loss", "logging only; the training loss is the same"),
+    goes("trainer.*", "PyNative mode has one trainer", _APPENDIX),
+    goes("runner_config.*", "PyNative mode has no such setting", _APPENDIX),
+    goes("context.*", "PyNative mode sets the device context itself", _APPENDIX),
+    goes("monitor_config.*", _LOGS),
+    goes("profile", _PROFILER, _APPENDIX),
+    goes("profile_start_step", _PROFILER, _APPENDIX),
+    goes("profile_stop_step", _PROFILER, _APPENDIX),
+    goes("profile_communication", _PROFILER, _APPENDIX),
+    goes("profile_memory", _PROFILER, _APPENDIX),
+    goes("profile_output", _PROFILER, _APPENDIX),
+    goes("profile_rank_ids", _PROFILER, _APPENDIX),
+    goes("profile_pipeline", _PROFILER, _APPENDIX),
+    goes("profiler_level", _PROFILER, _APPENDIX),
+    goes("init_start_profile", _PROFILER, _APPENDIX),
+    goes("mstx", _PROFILER, _APPENDIX),
+    goes("with_stack", _PROFILER, _APPENDIX),
+    *_callback("MFLossMonitor", _LOGS),
+    *_callback("ObsMonitor", "copying to object storage is the cluster's work"),
+    *_callback("SummaryMonitor", _LOGS),
+    *_callback("MaxLogitsMonitor", _LOGS),
+    *_callback("StressDetectCallBack", "a hardware check; training is the same"),
+    *_callback("EvalCallBack", "PyNative mode does not evaluate while training"),
+    *_callback(
+        "TopkBiasBalanceCallback",
+        "PyNative mode updates the expert bias itself when moe_router_enable_expert_bias is True",
+    ),
+    goes("callbacks", "an empty list of callbacks", _APPENDIX),
+    goes("do_eval", "PyNative mode does not evaluate while training"),
+    goes("eval_step_interval", "PyNative mode does not evaluate while training"),
+    goes("eval_epoch_interval", "PyNative mode does not evaluate while training"),
+    goes("eval_callbacks.*", "PyNative mode does not evaluate while training"),
+    goes("metric.*", "PyNative mode does not evaluate while training"),
+    goes("processor.*", "tokenizers belong to data preparation and inference"),
+    goes("auto_tune", "graph mode's data tuning"),
+    goes("autotune_per_step", "graph mode's data tuning"),
+    goes("filepath_prefix", "graph mode's data tuning"),
+    goes("remote_save_url", "copying to object storage is the cluster's work"),
+    goes("exclude_cann_cpu", "binding of processes; training is the same"),
+    goes("moe_config.*", "mcore models do not read it; model.model_config decides"),
+)

@@ -1,0 +1,199 @@
+"""Rows of the manual's section 4: the learning-rate schedule and its warm-up."""
+
+from msmigrate.mapping.context import Context
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.rows import Row, computed, derived, judged, leaf_value, renamed
+from msmigrate.mapping.schedule import Result, warmup_ratio
+from msmigrate.mapping.table.training import planned_steps, stop_step
+from msmigrate.pynative import Config, LrScheduler, specs_of
+from msmigrate.yaml.nodes import Leaf
+
+USES_LR_END = (
+    "CosineWithWarmUpLR",
+    "CosineWithRestartsAndWarmUpLR",
+    "PolynomialWithWarmUpLR",
+    "WarmUpStableDecayLR",
+)
+NO_HORIZON = ("ConstantWarmUpLR",)
+"""Types whose rate does not depend on the number of steps after warm-up."""
+DEFAULT_TYPE = "CosineWithWarmUpLR"
+
+
+def _kind(context: Context) -> str:
+    return str(context.graph.value("lr_schedule.type", DEFAULT_TYPE))
+
+
+def horizon(context: Context) -> Result | Outcome:
+    """The number of steps that graph mode's schedule is laid out for."""
+    total = context.graph.integer("lr_schedule.total_steps", -1)
+    if total != -1:
+        return Result(total, f"total_steps {total}")
+    return planned_steps(context)
+
+
+def warmup_steps(context: Context) -> Result | Outcome:
+    """Warm-up steps of the graph run."""
+    graph = context.graph
+    ratio = graph.value("lr_schedule.warmup_ratio")
+    if ratio is not None:
+        if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+            return refused(f"warmup_ratio is {ratio}; it must lie in 0 … 1", final=True)
+        steps = horizon(context)
+        if isinstance(steps, Outcome):
+            return steps
+        warm = int(steps.value * ratio)
+        return Result(warm, f"int({steps.value} steps × warmup_ratio {ratio}) = {warm}")
+    if graph.given("lr_schedule.warmup_epochs"):
+        return refused("warmup_epochs: releases read it differently", advice="write warmup_steps instead", final=True)
+    warm = graph.integer("lr_schedule.warmup_steps", 0)
+    return Result(warm, f"warmup_steps {warm}")
+
+
+def _ratio(context: Context) -> Outcome:
+    """A ratio that resolves to the graph run's warm-up steps under truncation."""
+    target = "lr_scheduler.warmup_ratio"
+    warm = warmup_steps(context)
+    if isinstance(warm, Outcome):
+        return warm
+    outcome = context.derive("training.steps")
+    assert outcome is not None
+    steps = context.options.overrides.get("training.steps", outcome.value)
+    if warm.value == 0:
+        return written(Fate.COMPUTED, target, 0, "no warm-up", arithmetic=warm.arithmetic)
+    if not isinstance(steps, int):
+        return refused("the warm-up ratio needs the number of steps", pynative=target, advice=outcome.help, final=True)
+    if not 0 <= warm.value <= steps:
+        return refused(
+            f"warm-up of {warm.value} steps does not fit into a run of {steps} steps: no ratio in 0 … 1 says that",
+            pynative=target,
+            advice="shorten warmup_steps, or lengthen the run (--samples N, --set training.steps=N)",
+            final=True,
+        )
+    ratio = warmup_ratio(steps, warm.value)
+    return written(
+        Fate.COMPUTED,
+        target,
+        ratio,
+        f"resolves to {warm.value} warm-up steps of {steps}",
+        arithmetic=f"{warm.arithmetic}; int({steps} × {ratio!r}) = {int(steps * ratio)}",
+    )
+
+
+def _given_ratio(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    """The file's own ratio where it resolves to the same steps in PyNative mode."""
+    found = _ratio(context)
+    value = leaf_value(leaf)
+    warm = warmup_steps(context)
+    steps = context.derive("training.steps")
+    if found.fate is Fate.REFUSED or steps is None or isinstance(warm, Outcome):
+        return found
+    if isinstance(value, (int, float)) and isinstance(steps.value, int) and int(steps.value * value) == warm.value:
+        return carried(Fate.RENAMED, "lr_scheduler.warmup_ratio", leaf.node, found.why)
+    return found
+
+
+def _given_steps(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if context.graph.value("lr_schedule.warmup_ratio") is not None:
+        return dropped("graph mode ignores warmup_steps beside warmup_ratio", pynative="lr_scheduler.warmup_ratio")
+    found = context.derive("lr_scheduler.warmup_ratio")
+    assert found is not None
+    return found
+
+
+def _total_steps(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    value = leaf_value(leaf)
+    if value in (None, -1):
+        return dropped("-1: the schedule follows the steps of the run")
+    steps = context.derive("training.steps")
+    if steps is not None and steps.value == value:
+        return dropped(f"equal to training.steps {value}")
+    if _kind(context) in NO_HORIZON:
+        return dropped(f"{_kind(context)} does not depend on it after warm-up")
+    told = "unknown" if steps is None or steps.value is None else steps.value
+    return refused(
+        f"the schedule is laid out for {value} steps, the run has {told}; PyNative mode lays {_kind(context)} out "
+        "for training.steps",
+        pynative="training.steps",
+    )
+
+
+def _lr_end(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if _kind(context) not in USES_LR_END:
+        return dropped(f"{_kind(context)} does not use it")
+    return row.carry(leaf)
+
+
+def _warmup_lr_init(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    warm = warmup_steps(context)
+    if leaf_value(leaf) in (0, 0.0, None):
+        return dropped("0, as in PyNative mode")
+    if isinstance(warm, Result) and warm.value == 0:
+        return dropped("no warm-up, so it is not used")
+    return row.carry(leaf)
+
+
+def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    choices = specs_of(Config)["lr_scheduler.type"].key.choices
+    kind = _kind(context)
+    if kind not in choices:
+        return refused(
+            f"schedule {kind} has no PyNative counterpart; there are {', '.join(choices)}",
+            pynative="lr_scheduler.type",
+            advice="choose one with --set lr_scheduler.type=…",
+        )
+    stop, steps = stop_step(context), planned_steps(context)
+    if stop is not None and isinstance(steps, Result) and stop < steps.value and kind not in NO_HORIZON:
+        return refused(
+            f"stop_step {stop} ends the run, but {kind} is laid out for {steps.value} steps; PyNative mode would lay "
+            f"it out for {stop}",
+            pynative="lr_scheduler.type",
+        )
+    return row.carry(leaf)
+
+
+def _default_type(context: Context) -> Outcome:
+    return written(Fate.DEFAULT, "lr_scheduler.type", DEFAULT_TYPE, "graph mode's default schedule")
+
+
+def _default_rate(context: Context) -> Outcome:
+    return written(Fate.DEFAULT, "lr_scheduler.learning_rate", 5e-5, "graph mode's default rate; PyNative's is 1.0e-05")
+
+
+def _shape_rows() -> tuple[Row, ...]:
+    """The keys of special schedules: the scheduler classes of both modes take the same names."""
+    special = (
+        "num_cycles",
+        "power",
+        "decay_steps",
+        "decay_ratio",
+        "decay_start_steps",
+        "decay_start_ratio",
+        "keep_steps",
+        "lr_end1",
+        "final_steps",
+        "lr_end2",
+        "base_lr",
+        "t_max",
+        "t_0",
+        "t_mult",
+        "eta_min",
+    )
+    known = specs_of(LrScheduler)
+    return tuple(renamed(f"lr_schedule.{name}", f"lr_scheduler.{name}", None) for name in special if name in known)
+
+
+ROWS: tuple[Row, ...] = (
+    judged("lr_schedule.type", "lr_scheduler.type", "4.2", _type),
+    derived("lr_scheduler.type", "4.1", _default_type),
+    renamed("lr_schedule.learning_rate", "lr_scheduler.learning_rate", "4.2"),
+    derived("lr_scheduler.learning_rate", "4.1", _default_rate),
+    judged("lr_schedule.warmup_ratio", "lr_scheduler.warmup_ratio", "4.2", _given_ratio),
+    judged("lr_schedule.warmup_steps", "lr_scheduler.warmup_ratio", "4.2", _given_steps, Fate.COMPUTED),
+    computed("lr_schedule.warmup_epochs", "lr_scheduler.warmup_ratio", None),
+    derived("lr_scheduler.warmup_ratio", "4.1", _ratio),
+    judged("lr_schedule.lr_end", "lr_scheduler.lr_end", "4.2", _lr_end),
+    judged("lr_schedule.warmup_lr_init", "lr_scheduler.warmup_lr_init", "4.2", _warmup_lr_init),
+    judged("lr_schedule.total_steps", None, "4.2", _total_steps, Fate.DROPPED),
+    *_shape_rows(),
+    Row("lr_schedule.auto_register", None, Fate.REFUSED, Effect.TRAINING, "a schedule class of its own", None),
+)

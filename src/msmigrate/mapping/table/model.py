@@ -1,0 +1,264 @@
+"""Rows of the manual's section 9: `model.model_config` moves flat into `model`, by the names that the readers take."""
+
+from collections.abc import Mapping
+
+from msmigrate.mapping.context import Context
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.rows import Row, Rule, derived, goes, judged, leaf_value
+from msmigrate.pynative import Model, Spec, Use, specs_of
+from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, READER_DEFAULTS
+from msmigrate.yaml.nodes import Leaf
+from msmigrate.yaml.scalars import Value
+
+SECTION = "model.model_config"
+SHAPE = ("hidden_size", "num_hidden_layers", "vocab_size")
+"""Keys without which a model section has no shape of its own."""
+FOLDED = ("offset", "pp_interleave_num")
+
+
+def specs() -> Mapping[str, Spec]:
+    """Canonical model keys."""
+    return specs_of(Model)
+
+
+def canonical(name: str) -> str | None:
+    """The canonical name of a model key or of an alias of it; None for an unknown one."""
+    known = specs()
+    if name in known:
+        return name
+    return next((spec.name for spec in known.values() if name in spec.key.aliases), None)
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A canonical key and its aliases."""
+    spec = specs().get(name)
+    return (name, *spec.key.aliases) if spec else (name,)
+
+
+def model_value(context: Context, name: str) -> Value:
+    """A model key by its canonical name: from the graph file, else the Hugging Face config, else what `--set` says."""
+    override = context.options.overrides.get(f"model.{name}")
+    if override is not None:
+        return override
+    for spelling in spellings(name):
+        value = context.graph.value(f"{SECTION}.{spelling}")
+        if value is not None:
+            return value
+    config = context.options.hf_config or {}
+    return next((config[spelling] for spelling in spellings(name) if config.get(spelling) is not None), None)
+
+
+def family(context: Context) -> str | None:
+    """The model_type that the file, `--hf-config` or `--set` gives."""
+    value = model_value(context, "model_type")
+    return value if isinstance(value, str) else None
+
+
+def reader_name(context: Context, name: str) -> str:
+    """The spelling that the family's reader takes: its own Hugging Face name, else the canonical one."""
+    own = FAMILY_DEFAULTS.get(family(context) or "", {})
+    known = canonical(name)
+    if known is None or name == known or name in own:
+        return name
+    return next((spelling for spelling in spellings(known) if spelling in own), known)
+
+
+def _key(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    name = str(leaf.path[2])
+    if len(leaf.path) > 3:
+        below = ".".join(str(part) for part in leaf.path[3:])
+        return carried(Fate.FLATTENED, f"model.{name}.{below}", leaf.node)
+    known = canonical(name)
+    if known is None:
+        return Outcome(Fate.UNKNOWN, Effect.NONE, "no release reads a model key of this name", help=None)
+    twin = _given_twin(context, leaf, known)
+    if twin is not None:
+        return twin
+    target = reader_name(context, name)
+    fate = Fate.FLATTENED if target == name else Fate.RENAMED
+    return carried(fate, f"model.{target}", leaf.node, "" if target == name else f"the readers' name for {name}")
+
+
+def _given_twin(context: Context, leaf: Leaf, known: str) -> Outcome | None:
+    """The outcome for a second spelling of a key that the file gives already."""
+    given = [name for name in spellings(known) if context.graph.given(f"{SECTION}.{name}")]
+    if len(given) < 2 or leaf.path[2] == given[0]:
+        return None
+    first, value = context.graph.value(f"{SECTION}.{given[0]}"), leaf_value(leaf)
+    if first == value:
+        return dropped(f"the same key and value as {given[0]}", pynative=f"model.{reader_name(context, given[0])}")
+    return refused(
+        f"{leaf.path[2]} is {value} and {given[0]}, the same setting, is {first}",
+        pynative=f"model.{known}",
+        advice="keep one of them in the graph file",
+    )
+
+
+def _architectures(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    value = leaf_value(leaf)
+    if not isinstance(value, list):
+        return row.carry(leaf)
+    if len(value) == 1:
+        return written(Fate.FLATTENED, "model.architectures", value[0], "one word in PyNative mode, not a list")
+    return refused(
+        f"architectures lists {len(value)} names; PyNative mode takes one",
+        pynative="model.architectures",
+        final=True,
+        advice="choose one with --set model.architectures=…",
+    )
+
+
+def _dropout(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    value = leaf_value(leaf)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return written(Fate.FLATTENED, str(row.pynative), float(value), "the readers refuse an integer here")
+    return row.carry(leaf)
+
+
+def _balancing(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    lossy = {"gbs_aux_loss": "global_aux_loss", "sub_seq_aux_loss": "seq_aux_loss"}
+    value = leaf_value(leaf)
+    if not isinstance(value, str) or value not in lossy:
+        return row.carry(leaf)
+    coefficient = model_value(context, "moe_aux_loss_coeff")
+    if coefficient in (0, 0.0):
+        return written(
+            Fate.FLATTENED, str(row.pynative), lossy[value], "moe_aux_loss_coeff is 0, so no balance loss is added"
+        )
+    why = f"{value} has no PyNative counterpart; {lossy[value]} averages over other tokens"
+    if context.options.allow_lossy:
+        return written(Fate.COMPUTED, str(row.pynative), lossy[value], why, effect=Effect.TRAINING)
+    return refused(why, pynative=row.pynative, advice=f"--allow-lossy writes {lossy[value]}")
+
+
+def _model_type(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    value = str(leaf_value(leaf))
+    if value in ARCHITECTURES:
+        return row.carry(leaf)
+    context.note(
+        f"model_type {value} has no PyNative model in MindFormers 2.0 and 2.1; the section is carried as it is "
+        f"(there are {', '.join(ARCHITECTURES)})"
+    )
+    return row.carry(leaf).noting("no PyNative model of this type in MindFormers 2.0 and 2.1")
+
+
+def _read_under_another_name(name: str) -> Row:
+    """The manual's name stays; where the readers ignore it in silence and default differently, their name is added."""
+    spec = specs()[name]
+    reader = spec.key.reader_name
+    assert reader is not None
+
+    def derive(context: Context) -> Outcome | None:
+        value = model_value(context, name)
+        if value is None or model_value(context, reader) is not None or value == READER_DEFAULTS[reader]:
+            return None
+        return written(
+            Fate.DEFAULT,
+            f"model.{reader}",
+            value,
+            f"the MindFormers readers ignore {name} and would take {READER_DEFAULTS[reader]}",
+        )
+
+    return derived(f"model.{reader}", None, derive)
+
+
+def _completed(name: str) -> Row:
+    """A key that the file leaves to the Hugging Face config or to the family's defaults."""
+
+    def derive(context: Context) -> Outcome | None:
+        return completion(context, name)
+
+    return derived(f"model.{name}", "9.1", derive)
+
+
+def completion(context: Context, name: str) -> Outcome | None:
+    """What is written for a model key that the graph file leaves out."""
+    if any(context.graph.given(f"{SECTION}.{spelling}") for spelling in spellings(name)):
+        return None
+    config = context.options.hf_config
+    if config is not None:
+        return _from_hugging_face(context, name, config)
+    kind = family(context)
+    if name == "model_type":
+        return None if kind else _no_shape(context)
+    if name == "architectures" and kind is not None and kind in ARCHITECTURES:
+        return written(Fate.DEFAULT, "model.architectures", ARCHITECTURES[kind], f"the class of {kind}")
+    if any(model_value(context, key) is not None for key in SHAPE):
+        return None
+    return _from_family(name, kind)
+
+
+def _from_hugging_face(context: Context, name: str, config: Mapping[str, Value]) -> Outcome | None:
+    found = next((spelling for spelling in spellings(name) if config.get(spelling) is not None), None)
+    if found is None or not _worth_writing(specs()[name], config[found]):
+        return None
+    value = config[found]
+    if name == "architectures" and isinstance(value, list) and value:
+        value = value[0]
+    where = context.options.hf_config_path or "config.json"
+    return written(Fate.DEFAULT, f"model.{reader_name(context, found)}", value, f"from {where}")
+
+
+def _worth_writing(spec: Spec, value: Value) -> bool:
+    if spec.name in ("model_type", "architectures"):
+        return True
+    if spec.key.use is Use.NO_EFFECT or spec.name in ("quantization_config", "params_dtype", "compute_dtype"):
+        return False
+    return not (spec.key.use is Use.REFUSED and value in (False, [], {}, 0, 1.0))
+
+
+def _from_family(name: str, kind: str | None) -> Outcome | None:
+    defaults = FAMILY_DEFAULTS.get(kind or "", {})
+    spelling = next((known for known in spellings(name) if known in defaults), None)
+    if spelling is None or kind not in ARCHITECTURES:
+        return None
+    value = defaults[spelling]
+    if value is None or not _worth_writing(specs()[name], value):
+        return None
+    return written(Fate.DEFAULT, f"model.{spelling}", value, f"the class default of {kind}")
+
+
+def _no_shape(context: Context) -> Outcome:
+    folder = context.graph.value("pretrained_model_dir")
+    if folder:
+        reason = f"the model's shape is in {folder}/config.json, which is not here"
+    else:
+        reason = "the file gives no model_type, and names no folder with the model's config.json"
+    return refused(
+        reason, pynative="model.model_type", advice="give the folder or its config.json with --hf-config", final=True
+    )
+
+
+def _graph_only(name: str, why: str, effect: Effect = Effect.NONE) -> Row:
+    return goes(f"{SECTION}.{name}", why, "appendix", effect)
+
+
+_FUSION = "a fusion of graph mode; the same numbers"
+
+
+def _judged(name: str, rule: Rule, manual: str = "9.1") -> Row:
+    return judged(f"{SECTION}.{name}", f"model.{name}", manual, rule, Fate.FLATTENED)
+
+
+ROWS: tuple[Row, ...] = (
+    _judged("model_type", _model_type),
+    _judged("architectures", _architectures),
+    _judged("moe_router_load_balancing_type", _balancing, "10"),
+    _judged("attention_dropout", _dropout, "10"),
+    _judged("hidden_dropout", _dropout, "10"),
+    _graph_only("offset", "layers per pipeline stage; the stages are folded", Effect.MEMORY),
+    _graph_only("pp_interleave_num", "virtual pipeline stages; the stages are folded", Effect.SPEED),
+    _graph_only("use_attn_mask_compression", "a mask form of graph mode; the same numbers", Effect.MEMORY),
+    _graph_only("apply_rope_fusion", _FUSION, Effect.SPEED),
+    _graph_only("bias_swiglu_fusion", _FUSION, Effect.SPEED),
+    _graph_only("use_fused_ops_topkrouter", _FUSION, Effect.SPEED),
+    judged(f"{SECTION}.*", "model.*", "9.1", _key, Fate.FLATTENED),
+    _read_under_another_name("scaling_factor"),
+    _read_under_another_name("scoring_func"),
+    _read_under_another_name("router_dense_type"),
+    *(
+        _completed(name)
+        for name in specs_of(Model)
+        if name not in ("offset", "pp_interleave_num") and name not in READER_DEFAULTS
+    ),
+)

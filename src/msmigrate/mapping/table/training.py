@@ -1,0 +1,138 @@
+"""Rows of the manual's section 2: length, batch and randomness of the run."""
+
+from msmigrate.mapping.context import Context
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, refused, written
+from msmigrate.mapping.rows import Row, computed, derived, goes, renamed
+from msmigrate.mapping.schedule import Result, steps_per_epoch, total_steps
+
+MEGATRON_LOADERS = ("BlendedMegatronDatasetDataLoader",)
+
+
+def planned_steps(context: Context) -> Result | Outcome:
+    """Optimizer steps of the graph run before stop_step, or the refusal that names the missing fact."""
+    graph = context.graph
+    batch = context.global_batch()
+    if batch is None:
+        return _needs_world()
+    samples = context.samples().value
+    if not isinstance(samples, int):
+        return refused(
+            "the number of training samples is not in the file, and the steps follow from it",
+            pynative="training.steps",
+            advice="give it with --samples N, or the steps with --set training.steps=N",
+            final=True,
+        )
+    per_epoch = steps_per_epoch(
+        samples,
+        batch.value,
+        drop_remainder=graph.flag("train_dataset.drop_remainder", True),
+        repeat=graph.positive("train_dataset.repeat", 1),
+        whole_batches_only=graph.value("train_dataset.data_loader.type") in MEGATRON_LOADERS,
+    )
+    sink_size = graph.integer("runner_config.sink_size", 1)
+    if sink_size == 0 or sink_size < -1:
+        return refused(f"sink_size is {sink_size}; graph mode takes -1 or at least 1", final=True)
+    steps = total_steps(
+        per_epoch.value,
+        graph.positive("runner_config.epochs", 1),
+        sink_mode=graph.flag("runner_config.sink_mode", True),
+        sink_size=sink_size,
+    )
+    return Result(steps.value, f"{per_epoch.arithmetic}; {steps.arithmetic}")
+
+
+def _needs_world() -> Outcome:
+    return refused(
+        "parallel_mode is not semi-automatic, so the global batch is batch_size × devices, and the devices are not in "
+        "the file",
+        pynative="training.global_batch_size",
+        advice="give them with --world N",
+        final=True,
+    )
+
+
+def stop_step(context: Context) -> int | None:
+    """The step at which the graph run stops early; None when it runs to its end."""
+    stops = [context.graph.value("runner_config.stop_step")]
+    stops += [item.get("stop_step") for item in context.graph.callbacks() if item.get("type") == "TrainCallBack"]
+    found = [stop for stop in stops if isinstance(stop, int) and stop > 0]
+    return min(found) if found else None
+
+
+def _steps(context: Context) -> Outcome:
+    steps = planned_steps(context)
+    if isinstance(steps, Outcome):
+        return steps
+    if steps.value < 1:
+        return refused(
+            f"the run has {steps.value} steps ({steps.arithmetic})",
+            pynative="training.steps",
+            advice="check the sizes, the batch and sink_size, or give --samples N",
+            final=True,
+        )
+    stop = stop_step(context)
+    if stop is None or stop >= steps.value:
+        return written(
+            Fate.COMPUTED,
+            "training.steps",
+            steps.value,
+            "optimizer steps of the whole run",
+            arithmetic=steps.arithmetic,
+        )
+    return written(
+        Fate.COMPUTED,
+        "training.steps",
+        stop,
+        f"stop_step {stop} ends the run before its {steps.value} steps",
+        arithmetic=f"{steps.arithmetic}; min({steps.value}, {stop}) = {stop}",
+    )
+
+
+def _global_batch(context: Context) -> Outcome:
+    batch = context.global_batch()
+    if batch is None:
+        return _needs_world()
+    factors = context.batch_factors()
+    why = "samples of one optimizer step"
+    if factors.degrees_hold and factors.pipeline_stage == 1 and factors.micro_batch_num > 1:
+        why += f"; micro_batch_num {factors.micro_batch_num} has no effect with one pipeline stage"
+    if factors.pipeline_stage > 1 and factors.gradient_accumulation_steps > 1:
+        why += (
+            f"; gradient_accumulation_steps {factors.gradient_accumulation_steps} has no effect with "
+            f"{factors.pipeline_stage} pipeline stages"
+        )
+    return written(Fate.COMPUTED, "training.global_batch_size", batch.value, why, arithmetic=batch.arithmetic)
+
+
+def _local_batch(context: Context) -> Outcome:
+    return written(Fate.DEFAULT, "training.local_batch_size", 1, "graph mode's default batch_size is 1")
+
+
+def _seed(context: Context) -> Outcome:
+    return written(Fate.DEFAULT, "training.seed", 1, "graph mode's default seed is 1, PyNative's is 42")
+
+
+_STEPS = "training.steps"
+_BATCH = "training.global_batch_size"
+
+ROWS: tuple[Row, ...] = (
+    renamed("seed", "training.seed", "2.2"),
+    derived("training.seed", "2.1", _seed),
+    renamed("runner_config.batch_size", "training.local_batch_size", "2.2"),
+    derived("training.local_batch_size", "2.1", _local_batch),
+    computed("runner_config.epochs", _STEPS, "2.2"),
+    computed("runner_config.sink_mode", _STEPS, "appendix"),
+    computed("runner_config.sink_size", _STEPS, "appendix"),
+    computed("runner_config.stop_step", _STEPS, None),
+    computed("callbacks[TrainCallBack].stop_step", _STEPS, None),
+    goes("callbacks[TrainCallBack].type", "its stop_step decides training.steps"),
+    computed("train_dataset.repeat", _STEPS, None),
+    computed("train_dataset.data_loader.num_samples", _STEPS, None),
+    derived(_STEPS, "2.1", _steps),
+    computed("parallel_config.micro_batch_num", _BATCH, "2.2"),
+    computed("micro_batch_interleave_num", _BATCH, None),
+    computed("runner_config.gradient_accumulation_steps", _BATCH, "appendix"),
+    derived(_BATCH, "2.1", _global_batch),
+    goes("runner_config.initial_epoch", "a resumed run takes its position from the checkpoint", "appendix"),
+    Row("runner_config.sink_batch", None, Fate.DROPPED, Effect.NONE, "graph mode does not read it", "appendix"),
+)

@@ -1,0 +1,167 @@
+"""A YAML text from keys that keep the source's own text: values, comments, quotes and list layout move as slices."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from msmigrate.yaml.document import Document
+from msmigrate.yaml.nodes import Alias, Node, Scalar, resolved
+from msmigrate.yaml.nodes import Sequence as ListNode
+from msmigrate.yaml.scalars import Value, spell
+from msmigrate.yaml.slices import SourceComments, indentation_step, node_text, reindent
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One key to write: its path, and either a value or a node whose text moves there (`verbatim`).
+
+    `key` and `node` are the source's, when the comments around them come along.
+    """
+
+    path: tuple[str, ...]
+    value: Value = None
+    node: Node | None = None
+    verbatim: bool = False
+    key: Scalar | None = None
+    containers: tuple[Scalar, ...] = ()
+    """Keys of the source sections around it, innermost first: their comments go to the sections written around it."""
+
+
+@dataclass(slots=True)
+class _Section:
+    children: "dict[str, _Section | Item]" = field(default_factory=dict)
+    key: Scalar | None = None
+
+
+def emit(document: Document, items: Sequence[Item]) -> str:
+    """The text of a new file that holds the items, sections and keys in the order in which they first come."""
+    writer = _Writer(document)
+    root = _tree(items)
+    writer.lines.extend(writer.comments.head)
+    writer.section(root, 0)
+    tail = writer.comments.tail
+    if tail:
+        writer.lines.extend(["", *tail] if writer.comments.has_blank_lines else tail)
+    while writer.lines and not writer.lines[-1]:
+        writer.lines.pop()
+    return "\n".join(writer.lines) + "\n"
+
+
+def _tree(items: Iterable[Item]) -> _Section:
+    root = _Section()
+    used: set[int] = set()
+    for item in items:
+        section = root
+        opened: list[_Section] = []
+        for name in item.path[:-1]:
+            found = section.children.setdefault(name, _Section())
+            assert isinstance(found, _Section)
+            section = found
+            opened.append(section)
+        section.children[item.path[-1]] = item
+        _title(opened, item, used)
+    return root
+
+
+def _title(opened: list[_Section], item: Item, used: set[int]) -> None:
+    """Give the sections around an item, innermost first, the comments of the source sections around its source."""
+    containers = list(item.containers)
+    for section in reversed(opened):
+        if not containers:
+            return
+        container = containers.pop(0)
+        index = container.span.start.index
+        if section.key is None and index not in used:
+            section.key = container
+            used.add(index)
+
+
+class _Writer:
+    def __init__(self, document: Document) -> None:
+        self.text = document.source.text
+        self.comments = SourceComments(self.text, document.root)
+        self.step = indentation_step(document.root)
+        self.lines: list[str] = []
+
+    def section(self, section: _Section, indent: int) -> None:
+        first = True
+        for name, child in section.children.items():
+            key = child.key
+            above = self.comments.above(key.span.start.line, key.span.start.column) if key is not None else ()
+            self.above(above, indent, first=first, section=isinstance(child, _Section) and indent == 0)
+            first = False
+            if isinstance(child, Item):
+                self.item(child, name, indent)
+                continue
+            self.lines.append(f"{' ' * indent}{name}:{self.section_comment(key)}")
+            self.section(child, indent + self.step)
+
+    def above(self, lines: tuple[str, ...], indent: int, *, first: bool, section: bool) -> None:
+        """Comment lines above a key; one blank line at most in a row, none at the start of a section."""
+        kept = [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
+        comments = [line for line in kept if line]
+        wants_blank = bool(kept and not kept[0]) or section
+        if not self.comments.has_blank_lines:
+            wants_blank = False
+        if wants_blank and self.lines and self.lines[-1] and not (first and indent):
+            self.lines.append("")
+        body = kept if kept and kept[0] else kept[1:]
+        for line in body if comments else []:
+            self.lines.append(" " * indent + line if line else "")
+
+    def section_comment(self, key: Scalar | None) -> str:
+        return self.comments.trailing(key.span.end.line, self.after_colon(key)) if key is not None else ""
+
+    def after_colon(self, key: Scalar) -> int:
+        """The column after the colon of a key; anchors on the section's line are not comments."""
+        line_end = self.text.find("\n", key.span.end.index)
+        rest = self.text[key.span.end.index : line_end if line_end >= 0 else None]
+        colon = rest.find(":")
+        anchored = rest[colon + 1 :].split("#", 1)[0].strip().startswith("&")
+        offset = rest.find("#") - 1 if anchored and "#" in rest else colon + 1
+        return key.span.end.column + offset
+
+    def item(self, item: Item, name: str, indent: int) -> None:
+        prefix = f"{' ' * indent}{name}:"
+        if item.node is None or not item.verbatim:
+            self.spelled(item, prefix, indent)
+            return
+        node = item.node
+        shown = resolved(node) if isinstance(node, Alias) else node
+        body = node_text(self.text, node)
+        delta = indent - (item.key.span.start.column - 1) if item.key else 0
+        if isinstance(shown, ListNode) and not shown.flow and not isinstance(node, Alias):
+            self.block_list(item, prefix, shown, body, delta)
+            return
+        first, *rest = body.split("\n")
+        lines = [f"{prefix} {first}".rstrip(), *reindent(rest, delta)]
+        lines[-1] += self.trailing(item)
+        self.lines.extend(lines)
+
+    def trailing(self, item: Item) -> str:
+        if item.node is None or item.key is None:
+            return ""
+        end = item.node.span.end
+        return self.comments.trailing(end.line, end.column)
+
+    def block_list(self, item: Item, prefix: str, node: ListNode, body: str, delta: int) -> None:
+        """A list with dashes keeps its lines, the comments among and behind its items included."""
+        start = node.span.start
+        lead = " " * (start.column - 1)
+        lines = reindent((lead + body).split("\n"), delta)
+        lines[-1] += self.comments.trailing(node.span.end.line, node.span.end.column)
+        self.lines.append(prefix + self.section_comment(item.key))
+        self.lines.extend(line.rstrip() for line in lines)
+
+    def spelled(self, item: Item, prefix: str, indent: int) -> None:
+        value = item.value
+        if isinstance(value, dict) and value:
+            self.lines.append(prefix + self.trailing(item))
+            for name, inner in value.items():
+                self.lines.append(f"{' ' * (indent + self.step)}{quoted_key(name)}: {spell(inner)}")
+            return
+        self.lines.append(f"{prefix} {spell(value)}{self.trailing(item)}")
+
+
+def quoted_key(name: str) -> str:
+    """A key as written in a mapping of patterns: plain when it is one word, else in single quotes."""
+    return name if name.replace("_", "").isalnum() else "'" + name.replace("'", "''") + "'"

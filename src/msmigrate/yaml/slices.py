@@ -1,0 +1,121 @@
+"""Pieces of a source text: the text of a node without anchors and aliases, and the comments around a key."""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from msmigrate.yaml.document import value_of
+from msmigrate.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence, resolved
+from msmigrate.yaml.scalars import spell
+
+
+def node_text(text: str, node: Node) -> str:
+    """A node's own text, with anchors left out and aliases replaced by what they stand for."""
+    if isinstance(node, Alias):
+        target = resolved(node)
+        inline = isinstance(target, Scalar) or target.flow
+        shown = node_text(text, target) if inline else spell(value_of(target))
+        return shown if "\n" not in shown else spell(value_of(target))
+    start, end = node.span.start.index, node.span.end.index
+    if node.anchor is not None:
+        start = text.index(node.anchor, start) + len(node.anchor)
+        start += len(text[start:end]) - len(text[start:end].lstrip(" \n"))
+    pieces: list[str] = []
+    for child in _children(node):
+        pieces.append(text[start : child.span.start.index])
+        pieces.append(node_text(text, child))
+        start = child.span.end.index
+    pieces.append(text[start:end])
+    return "".join(pieces).rstrip("\n") if isinstance(node, Scalar) else "".join(pieces)
+
+
+def _children(node: Node) -> Iterator[Node]:
+    if isinstance(node, Sequence):
+        yield from node.items
+    elif isinstance(node, Mapping):
+        for entry in node.entries:
+            yield entry.value
+
+
+def reindent(lines: list[str], delta: int) -> list[str]:
+    """Lines moved by `delta` columns; blank lines stay blank, and no line moves left of column 0."""
+    if delta >= 0:
+        return [" " * delta + line if line.strip() else "" for line in lines]
+    return [line[min(-delta, len(line) - len(line.lstrip(" "))) :] for line in lines]
+
+
+class SourceComments:
+    """Comments of a source text, found by the line of a key."""
+
+    def __init__(self, text: str, root: Mapping) -> None:
+        self._lines = text.split("\n")
+        self._root = root
+        self._inside = frozenset(_multiline(root))
+
+    def above(self, line: int, column: int) -> tuple[str, ...]:
+        """The comments directly above a key at `line` and `column` (from 1); deeper ones belong to what ends there."""
+        first = line - 1
+        while first > 0 and self._is_aside(first):
+            first -= 1
+        region = self._lines[first : line - 1]
+        deeper = [number for number, one in enumerate(region) if one.strip() and _indent(one) > column - 1]
+        region = region[deeper[-1] + 1 :] if deeper else region
+        if first == 0:
+            region = region[len(self.head) :]
+        return tuple(one.strip() for one in region)
+
+    def trailing(self, end_line: int, end_column: int) -> str:
+        """The rest of a line from a column (from 1) if it is a comment, with the gap before it; else empty."""
+        rest = self._lines[end_line - 1][end_column - 1 :] if end_line <= len(self._lines) else ""
+        return rest.rstrip() if rest.lstrip().startswith("#") else ""
+
+    @cached_property
+    def head(self) -> list[str]:
+        """The comment block at the top of the file that a blank line sets apart, up to that blank line."""
+        count = 0
+        while count < len(self._lines) and self._is_aside(count + 1):
+            count += 1
+        block = self._lines[:count]
+        if count == len(self._lines):
+            return block
+        blank = [number for number, one in enumerate(block) if not one.strip()]
+        return block[: blank[-1] + 1] if blank else []
+
+    @cached_property
+    def tail(self) -> list[str]:
+        """Comments at column 0 after the last key."""
+        count = len(self._lines)
+        while count > 0 and self._is_aside(count):
+            count -= 1
+        block = self._lines[count:]
+        return [line for line in block if line.startswith("#")]
+
+    @cached_property
+    def has_blank_lines(self) -> bool:
+        """Whether the author sets keys apart with blank lines."""
+        return any(not line.strip() for line in self._lines[len(self.head) : -1])
+
+    def _is_aside(self, line: int) -> bool:
+        text = self._lines[line - 1].strip()
+        return line not in self._inside and (not text or text.startswith("#"))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _multiline(node: Node) -> Iterator[int]:
+    """Lines that belong to scalars of several lines."""
+    if isinstance(node, Scalar):
+        last = node.span.end.line - (1 if node.span.end.column == 1 else 0)
+        yield from range(node.span.start.line + 1, last + 1)
+    for child in _children(node):
+        yield from _multiline(child)
+
+
+def indentation_step(root: Mapping) -> int:
+    """Columns by which the author indents a section's keys; 2 when the file has no section."""
+    for entry in root.entries:
+        value = resolved(entry.value)
+        if isinstance(value, Mapping) and not value.flow and value.entries:
+            return max(value.entries[0].key.span.start.column - entry.key.span.start.column, 1)
+    return 2
