@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from msmigrate.findings import nearest
 from msmigrate.mapping.context import Context, Fact
 from msmigrate.mapping.graph_file import Family, GraphFile, family_of, is_expanded, is_pynative, merge_sources
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome
-from msmigrate.mapping.rows import Row, match
+from msmigrate.mapping.rows import match
 from msmigrate.mapping.settle import settle
+from msmigrate.mapping.spelling import misspelt, section_of
 from msmigrate.mapping.table import BY_GRAPH_PATH, DERIVATIONS, DERIVED
 from msmigrate.options import Options
 from msmigrate.problems import UserError
@@ -124,10 +124,18 @@ class _Decisions:
                     self.leaf(inner, counted=False)
 
     def unknown(self, leaf: Leaf) -> Outcome:
-        name = str(leaf.path[-1])
-        close = _suggestion(self.context.graph, leaf.path)
+        section = section_of(self.context.graph, leaf.path)
+        if section and value_of(leaf.node) is None:
+            if section.matters:
+                self.context.note(
+                    f"`{dotted(leaf.path)}` (line {leaf.node.span.start.line}) is empty: graph mode takes the defaults "
+                    "of the whole section"
+                )
+            return Outcome(Fate.DROPPED, Effect.NONE, "an empty section: graph mode takes its defaults")
+        lost, close = misspelt(self.context.graph, leaf.path)
         advice = f"did you mean `{close}`?" if close else None
-        return Outcome(Fate.UNKNOWN, Effect.NONE, f"no mode has a key `{name}` here; it is not carried", help=advice)
+        kind = "key" if lost == dotted(leaf.path) else "section"
+        return Outcome(Fate.UNKNOWN, Effect.NONE, f"no mode has a {kind} `{lost}`; it is not carried", help=advice)
 
     def add(self, leaf: Leaf, outcome: Outcome, *, counted: bool) -> None:
         if outcome.writes and outcome.pynative is not None:
@@ -201,8 +209,7 @@ class _Decisions:
         if leaf is None:
             return Item(names, written_value(outcome))
         if in_list:
-            cut = next(place for place, part in enumerate(leaf.path) if isinstance(part, int))
-            leaf = Leaf(leaf.path[:cut], leaf.key, self.context.graph.document.find(leaf.path[:cut]) or leaf.node)
+            leaf = self.list_around(leaf)
         containers = tuple(reversed(_containers(self.context.graph.document.root, leaf.path)))
         if outcome.node is None:
             return Item(names, written_value(outcome), containers=containers)
@@ -210,6 +217,15 @@ class _Decisions:
         value = None if verbatim else outcome.value
         assert not isinstance(value, Carry)
         return Item(names, value, leaf.node, verbatim, leaf.key, containers)
+
+    def list_around(self, leaf: Leaf) -> Leaf:
+        """The list that a leaf inside a list of mappings belongs to: it moves as a whole."""
+        cut = next(place for place, part in enumerate(leaf.path) if isinstance(part, int))
+        path = leaf.path[:cut]
+        document = self.context.graph.document
+        node = document.find(path)
+        assert node is not None
+        return Leaf(path, _containers(document.root, (*path, ""))[-1], node)
 
 
 def written_value(outcome: Outcome) -> Value:
@@ -245,26 +261,3 @@ def _containers(root: MapNode, path: Path) -> list[Scalar]:
         found.append(entry.key)
         node = entry.value
     return found
-
-
-def _suggestion(graph: GraphFile, path: Path) -> str | None:
-    """The known graph key that an unknown one probably means."""
-    key = graph.row_key(path)
-    prefix = key.rpartition(".")[0]
-    depth = key.count(".")
-    known = {row.graph for row in _rows_with_graph() if row.graph and "*" not in row.graph}
-    beside = [name.rpartition(".")[2] for name in known if name.rpartition(".")[0] == prefix]
-    if prefix == "":
-        beside += [name.partition(".")[0] for name in known]
-    close = nearest(str(path[-1]), beside)
-    if close is not None:
-        return f"{prefix}.{close}" if prefix else close
-    if depth:
-        section = nearest(str(path[0]), {name.partition(".")[0] for name in known} - {str(path[0])})
-        return ".".join([section, *(str(part) for part in path[1:])]) if section else None
-    same = sorted(name for name in known if name.rpartition(".")[2] == path[-1])
-    return same[0] if same else None
-
-
-def _rows_with_graph() -> list[Row]:
-    return list(BY_GRAPH_PATH.values())

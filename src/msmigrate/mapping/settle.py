@@ -24,13 +24,17 @@ def settle(context: Context, outcome: Outcome, row: Row | None) -> Outcome:
     if spec is None:
         return outcome
     lost = row.lost if row is not None else Effect.TRAINING
-    return _typed(_taken(context, outcome, spec, lost), spec)
+    taken = _taken(context, outcome, spec, lost)
+    return taken if "[" in outcome.pynative else _typed(taken, spec)
 
 
 def spec_of(pynative: str) -> Spec | None:
-    """The declared key behind a path; a model key also by an alias. None for what lies inside a free mapping."""
+    """The declared key behind a path, which may point into its list; a model key also by an alias.
+
+    None for what lies inside a free mapping.
+    """
     specs = specs_of(Config)
-    found = specs.get(pynative)
+    found = specs.get(pynative.partition("[")[0])
     if found is None and pynative.startswith("model."):
         name = canonical(pynative.removeprefix("model."))
         return specs.get(f"model.{name}")

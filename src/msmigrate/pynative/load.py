@@ -1,15 +1,15 @@
 """A pynative.yaml read into the `Config` dataclasses, or refused with every reason at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msmigrate.findings import Finding, Severity
-from msmigrate.problems import UsageError, UserError
+from msmigrate.problems import UserError
 from msmigrate.pynative.check import Checked, Place, apply_overrides, check_document
 from msmigrate.pynative.keys import nested_section, specs_of
+from msmigrate.pynative.overrides import yaml_value
 from msmigrate.pynative.sections import Config
-from msmigrate.yaml.document import parse, value_of
-from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.document import parse
 from msmigrate.yaml.source import source_from_bytes
 
 
@@ -38,7 +38,7 @@ def load_config(text: str, name: str, overrides: Sequence[tuple[str, str]] = ())
             f"{name} is a Graph-mode file (it has `{graph[0]}`); convert it first: msmigrate convert {name} -o OUT.yaml"
         )
     checked = check_document(document)
-    apply_overrides(checked, _override_values(overrides))
+    apply_overrides(checked, ((path, yaml_value(f"--set {path}", value)) for path, value in overrides))
     errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
     if errors:
         raise UserError("\n".join(str(finding) for finding in errors))
@@ -52,15 +52,6 @@ def graph_sections(get: object) -> list[str]:
     assert callable(get)
     marks = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper")
     return [key for key in marks if get(key) is not None]
-
-
-def _override_values(overrides: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Value]]:
-    for path, text in overrides:
-        document = parse(source_from_bytes(f"--set {path}", f"value: {text}\n".encode()))
-        node = document.root.get("value")
-        if node is None or len(document.root.entries) != 1:
-            raise UsageError(f"--set {path}={text}: expected one YAML value")
-        yield path, value_of(node)
 
 
 def _built(section: type, prefix: str, checked: Checked) -> object:

@@ -223,7 +223,7 @@ class GPTDatasetConfig:
     eod: int = key(-1, "Token id of the end of a document.", manual="8.1")
     pad: int = key(-1, "Token id of padding; -1 for none.", manual="8.1")
     data_path: tuple[str | int | float, ...] | str | None = key(
-        None, "Weight, path prefix, weight, path prefix, …", manual="8.1", required=True
+        None, "Weight, path prefix, weight, path prefix, …", manual="8.1"
     )
     seed: int = key(1234, "Seed of the sample order.", minimum=0)
     num_dataset_builder_threads: int = key(1, "Threads that build sample indices.", use=NO_EFFECT, minimum=1)

@@ -1,7 +1,7 @@
 """Rows of the manual's section 8: the training data."""
 
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Fate, Outcome, dropped, refused, written
+from msmigrate.mapping.outcome import Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, derived, goes, judged, leaf_value, renamed, same
 from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.nodes import Leaf
@@ -66,6 +66,13 @@ def _construct_order(context: Context, row: Row, leaf: Leaf) -> Outcome:
     return dropped("the order of graph mode's construct arguments; PyNative models take columns by name")
 
 
+def _handler(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    """A key inside the list of handlers: the list moves as a whole."""
+    step, *inside = leaf.path[3:]
+    path = f"{row.pynative}[{step}]" + "".join(f".{part}" for part in inside)
+    return carried(row.fate, path, leaf.node)
+
+
 def _config_rows() -> tuple[Row, ...]:
     """GPTDataset's settings, one to one (manual table 8.2), and their second spellings."""
     special = ("seed", "num_dataset_builder_threads")
@@ -90,7 +97,7 @@ def _hugging_face_rows() -> tuple[Row, ...]:
         "use_broadcast_data",
     )
     rows = [renamed(f"{_GRAPH}.{name}", f"{_PYNATIVE}.{name}", None) for name in names]
-    rows.append(renamed(f"{_GRAPH}.handler[].*", f"{_PYNATIVE}.handler", None))
+    rows.append(judged(f"{_GRAPH}.handler[].*", f"{_PYNATIVE}.handler", None, _handler))
     return tuple(rows)
 
 

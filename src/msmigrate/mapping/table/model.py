@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from msmigrate.findings import nearest
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Rule, derived, goes, judged, leaf_value
@@ -70,7 +71,10 @@ def _key(context: Context, row: Row, leaf: Leaf) -> Outcome:
         return carried(Fate.FLATTENED, f"model.{name}.{below}", leaf.node)
     known = canonical(name)
     if known is None:
-        return Outcome(Fate.UNKNOWN, Effect.NONE, "no release reads a model key of this name", help=None)
+        close = nearest(name, [spelling for key in specs() for spelling in spellings(key)])
+        advice = f"did you mean `{SECTION}.{close}`?" if close else None
+        why = f"no release reads a model key `{name}`; it is not carried"
+        return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
     twin = _given_twin(context, leaf, known)
     if twin is not None:
         return twin
@@ -204,7 +208,14 @@ def _worth_writing(spec: Spec, value: Value) -> bool:
         return True
     if spec.key.use is Use.NO_EFFECT or spec.name in ("quantization_config", "params_dtype", "compute_dtype"):
         return False
-    return not (spec.key.use is Use.REFUSED and value in (False, [], {}, 0, 1.0))
+    return not (spec.key.use is Use.REFUSED and is_neutral(value))
+
+
+def is_neutral(value: Value) -> bool:
+    """Whether a value asks for nothing: off, empty, a factor of one, or full attention in every layer."""
+    if isinstance(value, list) and value and all(item == "full_attention" for item in value):
+        return True
+    return value in (None, False, [], {}, 0, 1.0)
 
 
 def _from_family(name: str, kind: str | None) -> Outcome | None:

@@ -191,5 +191,4 @@ ROWS: tuple[Row, ...] = (
     goes("recompute_config.recompute_slice_activation", "graph mode only", None, Effect.MEMORY),
     goes("recompute_config.select_comm_recompute", "select communication under recompute_comm", None, Effect.MEMORY),
     goes("recompute_config.select_comm_recompute.*", "select communication under recompute_comm", None, Effect.MEMORY),
-    goes("recompute_config.*", "graph mode only", None, Effect.MEMORY),
 )

@@ -1,0 +1,5 @@
+"""`python -m msmigrate`."""
+
+from msmigrate.cli import main
+
+main()

@@ -1,0 +1,55 @@
+"""What is wrong with a pynative.yaml, key by key."""
+
+from collections.abc import Sequence
+
+from msmigrate.findings import Finding, Severity
+from msmigrate.problems import UserError
+from msmigrate.pynative.check import check_document
+from msmigrate.yaml.document import parse
+from msmigrate.yaml.source import Source
+
+VERSION = 1
+
+
+def lint(source: Source) -> list[Finding]:
+    """Findings in file order: unknown keys, wrong types, values out of range, required keys that are missing.
+
+    Raises UnreadableError for YAML that cannot be read.
+    """
+    findings = check_document(parse(source)).findings
+    return sorted(findings, key=lambda finding: finding.span.start.index if finding.span else len(source.text))
+
+
+def syntax_finding(source: Source, error: UserError) -> Finding:
+    """A YAML fault as a finding; its place is in the message."""
+    message = str(error).removeprefix(f"{source.name}:").lstrip()
+    return Finding("Y001", "yaml", Severity.ERROR, source.name, "", None, message)
+
+
+def findings_object(findings: Sequence[Finding]) -> dict[str, object]:
+    """Findings as the contract's JSON object (contract, section 3)."""
+    return {"version": VERSION, "findings": [_object(finding) for finding in findings]}
+
+
+def _object(finding: Finding) -> dict[str, object]:
+    start = finding.span.start if finding.span else None
+    end = finding.span.end if finding.span else None
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity.value,
+        "path": finding.path,
+        "key": finding.key,
+        "line": start.line if start else None,
+        "column": start.column if start else None,
+        "end_line": end.line if end else None,
+        "end_column": end.column if end else None,
+        "message": finding.message,
+        "help": finding.help,
+        "fix": None,
+    }
+
+
+def worst(findings: Sequence[Finding]) -> Severity | None:
+    """The gravest severity among findings, None for none."""
+    return next((severity for severity in Severity if any(one.severity is severity for one in findings)), None)

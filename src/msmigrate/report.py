@@ -1,0 +1,162 @@
+"""The account of a conversion: every leaf once, as JSON for machines, as text and Markdown for people."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from msmigrate.convert import Conversion, Entry
+from msmigrate.mapping.outcome import Effect, Fate
+from msmigrate.yaml.scalars import Value, spell
+
+VERSION = 1
+_QUIET = (Fate.SAME, Fate.RENAMED, Fate.FLATTENED)
+
+
+def report_object(conversion: Conversion) -> dict[str, object]:
+    """The report as the contract's JSON object (contract, section 3)."""
+    return {
+        "version": VERSION,
+        "source": {"path": conversion.document.source.name, "mode": "graph", "family": conversion.family.value},
+        "target": conversion.options.target.value,
+        "facts": {name: {"value": fact.value, "from": fact.source} for name, fact in conversion.facts.items()},
+        "entries": [_entry_object(entry) for entry in conversion.entries],
+        "totals": totals(conversion),
+    }
+
+
+def totals(conversion: Conversion) -> dict[str, int]:
+    """Leaves read, and how many met each fate; the fates add up to the leaves."""
+    counted = Counter(entry.outcome.fate for entry in conversion.entries if entry.graph is not None)
+    return {"leaves_read": sum(counted.values()), **{fate.value: counted[fate] for fate in Fate}}
+
+
+def _entry_object(entry: Entry) -> dict[str, object]:
+    span = entry.span
+    outcome = entry.outcome
+    place = None
+    if span is not None:
+        place = {
+            "line": span.start.line,
+            "column": span.start.column,
+            "end_line": span.end.line,
+            "end_column": span.end.column,
+        }
+    return {
+        "graph": entry.graph,
+        "pynative": outcome.pynative,
+        "fate": outcome.fate.value,
+        "effect": outcome.effect.value,
+        "old": entry.old,
+        "new": entry.new,
+        "why": outcome.why,
+        "arithmetic": outcome.arithmetic,
+        "span": place,
+    }
+
+
+def summary(conversion: Conversion) -> str:
+    """One line: what was read and what became of it."""
+    counts = totals(conversion)
+    parts = ", ".join(f"{counts[fate.value]} {fate.value}" for fate in Fate if counts[fate.value])
+    added = sum(1 for entry in conversion.entries if entry.graph is None and entry.outcome.writes)
+    return f"{counts['leaves_read']} keys read: {parts}; {added} written because the modes differ"
+
+
+def remarks(conversion: Conversion) -> Iterator[str]:
+    """What a user must not miss: refusals, unknown keys, effects on training, notes; a sentence each with its place."""
+    stopping = {entry.outcome.why for entry in conversion.refusals}
+    for entry in conversion.refusals:
+        yield f"{place(conversion, entry)}: refused: {_sentence(entry)}"
+    told: set[str] = set()
+    for entry in conversion.entries:
+        outcome = entry.outcome
+        if outcome.fate is Fate.UNKNOWN:
+            if outcome.why not in told:
+                advice = f"; {outcome.help}" if outcome.help else ""
+                yield f"{place(conversion, entry)}: unknown: {outcome.why}{advice}"
+            told.add(outcome.why)
+        elif outcome.effect is Effect.TRAINING and outcome.why not in stopping:
+            yield f"{place(conversion, entry)}: changes training: {_sentence(entry)}"
+    for note in conversion.notes:
+        yield f"{conversion.document.source.name}: note: {note}"
+
+
+def place(conversion: Conversion, entry: Entry) -> str:
+    """`file:line:col` of an entry, or the file's name for a key that the file does not have."""
+    name = conversion.document.source.name
+    return f"{name}:{entry.span.start.line}:{entry.span.start.column}" if entry.span else name
+
+
+def _sentence(entry: Entry) -> str:
+    advice = f"; {entry.outcome.help}" if entry.outcome.help else ""
+    key = f"`{entry.graph or entry.outcome.pynative}`: "
+    return f"{key}{entry.outcome.why}{advice}"
+
+
+def text_report(conversion: Conversion) -> str:
+    """The account for a terminal: what was computed, dropped, written and refused, with the arithmetic."""
+    lines = [f"{conversion.document.source.name} → pynative.yaml for MindFormers {conversion.options.target}"]
+    lines += [f"  {name}: {fact.value} (from {fact.source})" for name, fact in conversion.facts.items()]
+    for title, entries in _groups(conversion):
+        lines += ["", f"{title} ({len(entries)})"]
+        lines += [f"  {_left(entry)} → {_right(entry)}{_remark(entry)}" for entry in entries]
+    lines += ["", summary(conversion)]
+    return "\n".join(lines) + "\n"
+
+
+def markdown_report(conversion: Conversion) -> str:
+    """The account as Markdown tables, fit for a merge request."""
+    lines = [f"## {conversion.document.source.name} → pynative.yaml (MindFormers {conversion.options.target})", ""]
+    lines += [summary(conversion), ""]
+    for title, entries in _groups(conversion):
+        lines += [f"### {title} ({len(entries)})", "", "| graph | pynative | effect | why |", "|---|---|---|---|"]
+        for entry in entries:
+            why = _remark(entry).removeprefix("  # ").replace("|", "\\|")
+            cells = (_left(entry), _right(entry), entry.outcome.effect.value, why)
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells[:3]) + f" | {why} |")
+        lines.append("")
+    lines += [f"- {remark}" for remark in remarks(conversion)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _groups(conversion: Conversion) -> Iterator[tuple[str, list[Entry]]]:
+    titles = {
+        Fate.REFUSED: "Refused",
+        Fate.UNKNOWN: "Unknown",
+        Fate.COMPUTED: "Computed",
+        Fate.DEFAULT: "Written because the modes default differently",
+        Fate.DROPPED: "Dropped",
+        Fate.RENAMED: "Renamed",
+        Fate.FLATTENED: "Flattened",
+        Fate.SAME: "Same",
+    }
+    for fate, title in titles.items():
+        entries = [entry for entry in conversion.entries if entry.outcome.fate is fate]
+        if entries:
+            yield title, entries
+
+
+def _left(entry: Entry) -> str:
+    return "(absent)" if entry.graph is None else f"{entry.graph}: {_shown(entry.old)}"
+
+
+def _right(entry: Entry) -> str:
+    outcome = entry.outcome
+    if outcome.pynative is None:
+        return "—"
+    if outcome.fate in (Fate.DROPPED, Fate.REFUSED):
+        return f"({outcome.pynative})"
+    return f"{outcome.pynative}: {_shown(entry.new)}"
+
+
+def _remark(entry: Entry) -> str:
+    outcome = entry.outcome
+    effect = "" if outcome.effect is Effect.NONE else f"effect on {outcome.effect}: "
+    parts = [part for part in (outcome.why, outcome.arithmetic) if part]
+    if outcome.fate in _QUIET and not parts:
+        return ""
+    return f"  # {effect}{'; '.join(parts)}"
+
+
+def _shown(value: Value) -> str:
+    text = spell(value)
+    return text if len(text) <= 60 else text[:57] + "…"
