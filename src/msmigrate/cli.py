@@ -1,5 +1,6 @@
 """The command line of msmigrate: options in, library calls, texts and exit statuses out."""
 
+import io
 import sys
 from typing import Annotated, Any
 
@@ -39,14 +40,11 @@ def main() -> None:
 
 
 def _speak_utf8() -> None:
-    """Texts hold Chinese and signs such as ×: write what the terminal cannot show as escapes instead of failing."""
+    """Messages hold Chinese and signs such as ×: what a terminal cannot show becomes an escape instead of a failure."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace" if stream.isatty() else "strict", encoding=_encoding(stream))
-
-
-def _encoding(stream: Any) -> str:
-    return stream.encoding if stream.isatty() else "utf-8"
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def _version(show: bool) -> None:

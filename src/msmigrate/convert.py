@@ -15,8 +15,8 @@ from msmigrate.problems import UserError
 from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.document import Document, is_merge, value_of
 from msmigrate.yaml.emit import Item, emit
+from msmigrate.yaml.nodes import Alias, Leaf, Node, Path, Scalar, Span, dotted, leaves, resolved
 from msmigrate.yaml.nodes import Entry as MapEntry
-from msmigrate.yaml.nodes import Leaf, Node, Path, Scalar, Span, dotted, leaves, resolved
 from msmigrate.yaml.nodes import Mapping as MapNode
 from msmigrate.yaml.scalars import Value
 
@@ -127,9 +127,9 @@ class _Decisions:
         section = section_of(self.context.graph, leaf.path)
         if section and value_of(leaf.node) is None:
             if section.matters:
+                line = (leaf.key or leaf.node).span.start.line
                 self.context.note(
-                    f"`{dotted(leaf.path)}` (line {leaf.node.span.start.line}) is empty: graph mode takes the defaults "
-                    "of the whole section"
+                    f"`{dotted(leaf.path)}` (line {line}) is empty: graph mode takes the defaults of the whole section"
                 )
             return Outcome(Fate.DROPPED, Effect.NONE, "an empty section: graph mode takes its defaults")
         lost, close = misspelt(self.context.graph, leaf.path)
@@ -140,7 +140,7 @@ class _Decisions:
     def add(self, leaf: Leaf, outcome: Outcome, *, counted: bool) -> None:
         if outcome.writes and outcome.pynative is not None:
             outcome = self.claim(outcome, leaf)
-        old = None if _stands_for_others(leaf) else value_of(leaf.node)
+        old = _alias_text(leaf) if _stands_for_others(leaf) else value_of(leaf.node)
         span = Span((leaf.key or leaf.node).span.start, leaf.node.span.end)
         graph = dotted(leaf.path) if counted else None
         self.entries.append(Entry(graph, outcome, old, written_value(outcome), span))
@@ -238,6 +238,10 @@ def written_value(outcome: Outcome) -> Value:
 
 def _stands_for_others(leaf: Leaf) -> bool:
     return is_expanded(leaf.node) or leaf.path[-1] == "<<"
+
+
+def _alias_text(leaf: Leaf) -> str:
+    return f"*{leaf.node.name}" if isinstance(leaf.node, Alias) else "<<"
 
 
 def _own_keys(document: Document, path: Path) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from msmigrate.convert import Conversion, Entry
 from msmigrate.mapping.outcome import Effect, Fate
@@ -96,9 +97,9 @@ def text_report(conversion: Conversion) -> str:
     """The account for a terminal: what was computed, dropped, written and refused, with the arithmetic."""
     lines = [f"{conversion.document.source.name} → pynative.yaml for MindFormers {conversion.options.target}"]
     lines += [f"  {name}: {fact.value} (from {fact.source})" for name, fact in conversion.facts.items()]
-    for title, entries in _groups(conversion):
-        lines += ["", f"{title} ({len(entries)})"]
-        lines += [f"  {_left(entry)} → {_right(entry)}{_remark(entry)}" for entry in entries]
+    for title, rows in _groups(conversion):
+        lines += ["", title]
+        lines += [f"  {row.left} → {row.right}" + (f"\n      {row.remark}" if row.remark else "") for row in rows]
     lines += ["", summary(conversion)]
     return "\n".join(lines) + "\n"
 
@@ -107,18 +108,27 @@ def markdown_report(conversion: Conversion) -> str:
     """The account as Markdown tables, fit for a merge request."""
     lines = [f"## {conversion.document.source.name} → pynative.yaml (MindFormers {conversion.options.target})", ""]
     lines += [summary(conversion), ""]
-    for title, entries in _groups(conversion):
-        lines += [f"### {title} ({len(entries)})", "", "| graph | pynative | effect | why |", "|---|---|---|---|"]
-        for entry in entries:
-            why = _remark(entry).removeprefix("  # ").replace("|", "\\|")
-            cells = (_left(entry), _right(entry), entry.outcome.effect.value, why)
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells[:3]) + f" | {why} |")
-        lines.append("")
     lines += [f"- {remark}" for remark in remarks(conversion)]
+    for title, rows in _groups(conversion):
+        lines += ["", f"### {title}", "", "| graph | pynative | why |", "|---|---|---|"]
+        lines += ["| " + " | ".join(_cell(text) for text in (row.left, row.right, row.remark)) + " |" for row in rows]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _groups(conversion: Conversion) -> Iterator[tuple[str, list[Entry]]]:
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Entries that share their outcome and its reason."""
+
+    left: str
+    right: str
+    remark: str
+
+
+def _groups(conversion: Conversion) -> Iterator[tuple[str, list[_Row]]]:
     titles = {
         Fate.REFUSED: "Refused",
         Fate.UNKNOWN: "Unknown",
@@ -132,7 +142,27 @@ def _groups(conversion: Conversion) -> Iterator[tuple[str, list[Entry]]]:
     for fate, title in titles.items():
         entries = [entry for entry in conversion.entries if entry.outcome.fate is fate]
         if entries:
-            yield title, entries
+            shared = _shared(entries)
+            yield f"{title} ({len(entries)})", [_row(group) for group in shared]
+
+
+def _shared(entries: list[Entry]) -> list[list[Entry]]:
+    """Entries with the same target and reason together, in the order in which the first of them comes."""
+    found: dict[object, list[Entry]] = {}
+    for entry in entries:
+        outcome = entry.outcome
+        quiet = outcome.fate in _QUIET and not outcome.why
+        key = (quiet, None if quiet and outcome.fate is not Fate.RENAMED else outcome.pynative, outcome.why)
+        found.setdefault(key, []).append(entry)
+    return list(found.values())
+
+
+def _row(group: list[Entry]) -> _Row:
+    first = group[0]
+    left = ", ".join(_left(entry) for entry in group)
+    if first.outcome.fate in _QUIET and len(group) > 1:
+        return _Row(", ".join(str(entry.graph) for entry in group), "as they are", "")
+    return _Row(left, _right(first), _remark(first))
 
 
 def _left(entry: Entry) -> str:
@@ -151,10 +181,7 @@ def _right(entry: Entry) -> str:
 def _remark(entry: Entry) -> str:
     outcome = entry.outcome
     effect = "" if outcome.effect is Effect.NONE else f"effect on {outcome.effect}: "
-    parts = [part for part in (outcome.why, outcome.arithmetic) if part]
-    if outcome.fate in _QUIET and not parts:
-        return ""
-    return f"  # {effect}{'; '.join(parts)}"
+    return effect + "; ".join(part for part in (outcome.why, outcome.arithmetic) if part)
 
 
 def _shown(value: Value) -> str:

@@ -36,11 +36,16 @@ def read_source(path: str) -> Source:
         return source_from_bytes("standard input", sys.stdin.buffer.read(MAX_BYTES + 1))
     try:
         if os.path.isdir(path):
-            raise UnreadableError(f"{path} is a folder, not a file")
+            raise UnreadableError(f"{shown_path(path)} is a folder, not a file")
         with open(path, "rb") as file:
-            return source_from_bytes(path, file.read(MAX_BYTES + 1))
+            return source_from_bytes(shown_path(path), file.read(MAX_BYTES + 1))
     except OSError as error:
-        raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableError(f"{shown_path(path)} cannot be read: {error.strerror}") from error
+
+
+def shown_path(path: str) -> str:
+    """A path as text that can be printed: names that the locale cannot decode are UTF-8, as files here are."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def source_from_bytes(name: str, data: bytes) -> Source:
@@ -82,7 +87,7 @@ def write_whole(path: str, data: bytes, *, backup: str | None = None) -> None:
             write_whole(backup, target.read_bytes())
         os.replace(temporary, target)
     except OSError as error:
-        raise UnreadableError(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
+        raise UnreadableError(f"{shown_path(path)} cannot be written: {error.strerror}; nothing was changed") from error
     finally:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):

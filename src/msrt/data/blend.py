@@ -30,32 +30,27 @@ class BlendIndices:
 def blend_by_weight(weights: Sequence[float], size: int) -> BlendIndices:
     """`size` samples dealt out so that every member stays as near as possible to its weight (normalised here).
 
-    Sample i goes to the member with the largest weight * max(i, 1) - samples so far; the first one on a tie.
+    Sample i goes to the member with the largest weight * max(i, 1) - samples so far; the first one on a tie. With the
+    members' lengths as weights and their sum as size, every sample of every member comes exactly once.
     """
-    shares = normalise(list(weights))
-    return _deal(shares, [size] * len(shares), size)
-
-
-def blend_exhaustively(sizes: Sequence[int]) -> BlendIndices:
-    """All samples of all members, mixed in proportion to their `sizes`; a used-up member drops out."""
-    total = sum(sizes)
-    return _deal([size / total for size in sizes], list(sizes), total)
-
-
-def _deal(shares: Sequence[float], available: list[int], size: int) -> BlendIndices:
+    shares = normalise(weights)
     if len(shares) == 1:
         return BlendIndices(np.zeros(size, np.int16), np.arange(size, dtype=np.int64))
-    members, samples = np.zeros(size, np.int16), np.zeros(size, np.int64)
+    dealt: list[int] = []
     taken = [0] * len(shares)
-    active = [member for member, count in enumerate(available) if count]
     for place in range(size):
         scale = float(max(place, 1))
-        errors = [shares[member] * scale - taken[member] for member in active]
-        chosen = active[errors.index(max(errors))]
-        members[place], samples[place] = chosen, taken[chosen]
+        chosen, largest = 0, -math.inf
+        for member, share in enumerate(shares):
+            error = share * scale - taken[member]
+            if error > largest:
+                chosen, largest = member, error
+        dealt.append(chosen)
         taken[chosen] += 1
-        if taken[chosen] == available[chosen]:
-            active.remove(chosen)
+    members = np.asarray(dealt, np.int16)
+    samples = np.empty(size, np.int64)
+    for member, count in enumerate(taken):
+        samples[members == member] = np.arange(count)
     return BlendIndices(members, samples)
 
 
@@ -106,8 +101,8 @@ def build_part(
     members: list[GPTDataset] = []
     for prefix, count in zip(data_path.prefixes, wanted, strict=True):
         corpus = IndexedDataset(prefix)
-        documents = split.documents(len(corpus))[which] or range(0)
-        members.append(GPTDataset(corpus, documents, config, num_samples=count, split=part, cache_dir=cache_dir))
+        sequences = split.sequences(len(corpus))[which] or range(0)
+        members.append(GPTDataset(corpus, sequences, config, num_samples=count, split=part, cache_dir=cache_dir))
     if single:
         return members[0]
     return BlendedDataset(members, _blend(data_path, members, size))
@@ -127,6 +122,5 @@ def _blend(data_path: DataPath, members: Sequence[GPTDataset], size: int | None)
     if data_path.weights is not None and size is not None:
         return blend_by_weight(data_path.weights, sum(_shares(data_path.weights, size)))
     lengths = [len(member) for member in members]
-    if size is None:
-        return blend_exhaustively(lengths)
-    return blend_by_weight([float(length) for length in lengths], min(size, sum(lengths)))
+    whole = sum(lengths)
+    return blend_by_weight(lengths, whole if size is None else min(size, whole))

@@ -2,7 +2,10 @@
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from msmigrate.problems import UserError
 
@@ -40,11 +43,10 @@ def parse_data_path(value: object) -> DataPath:
     return DataPath(tuple(os.fspath(entry) for entry in entries[1::2]), normalise(weights))
 
 
-def normalise(weights: list[float]) -> tuple[float, ...]:
+def normalise(weights: Sequence[float]) -> tuple[float, ...]:
     """The weights divided by their sum."""
-    total = 0.0
-    for weight in weights:
-        total += weight
+    # numpy adds eight and more numbers in another order than a loop; megatron-core uses numpy, and the last bit counts.
+    total = float(np.sum(np.asarray(weights, np.float64)))
     return tuple(weight / total for weight in weights)
 
 

@@ -16,9 +16,9 @@ from msrt.data.split import SPLITS
 class GPTDataset:
     """The samples of the sequences numbered `part` of `corpus`; at least `num_samples` of them, None for one epoch.
 
-    `split` names the part ("train", "valid", "test"): only "valid" may keep its last, partial sample. `indices` holds the
-    document, sample and shuffle index. With `cache_dir` the indices are kept there and read again by later runs.
-    Raises `UserError` when the part has no tokens, or too few for a single sample.
+    `split` names the part ("train", "valid", "test"): only "valid" may keep its last, partial sample. `indices` holds
+    the document, sample and shuffle index. With `cache_dir` the indices are kept there and read again by later runs.
+    Raises `UserError` when the corpus holds floats, or the part has no tokens or too few for a single sample.
     """
 
     def __init__(
@@ -59,10 +59,12 @@ class GPTDataset:
     def _check_part(self, part: range) -> None:
         if self.split not in SPLITS:
             raise ValueError(f"split {self.split!r} is none of {', '.join(SPLITS)}")
+        if self.corpus.dtype.kind == "f":
+            raise UserError(f"The corpus {self.corpus.prefix} holds {self.corpus.dtype.name} numbers, not token ids.")
         if self._tokens == 0:
             raise UserError(
                 f"The {self.split} part of {self.corpus.prefix} is empty: sequences {part.start} to {part.stop} of "
-                f"{len(self.corpus)} hold no token. Give it a larger share in split, or use more documents."
+                f"{len(self.corpus)} hold no token. Give it a larger share in split, or use more data."
             )
 
     def _build(self, drop_last: bool) -> GPTIndices:

@@ -1,8 +1,8 @@
 """Which tokens make sample i: the document, sample and shuffle index of megatron-core's GPTDataset.
 
-The chosen documents are repeated for as many epochs as the request needs, shuffled and laid end to end. Sample k of that
-stream starts at token k * seq_length. The shuffle index then deals the samples out in random order. All random numbers
-come from one `RandomState(seed)`, drawn in a fixed order, so the result is the same on every machine.
+The chosen sequences are repeated for as many epochs as the request needs, shuffled and laid end to end. Sample k of
+that stream starts at token k * seq_length. The shuffle index then deals the samples out in random order. All random
+numbers come from one `RandomState(seed)`, drawn in a fixed order, so the result is the same on every machine.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class GPTIndices:
     """The three indices of one corpus part with n samples.
 
     `documents` (epochs * part size,) int32: sequence numbers in the order of the token stream.
-    `samples` (n + 1, 2) int32 or int64: row k is (position in `documents`, token offset) where sample k starts; with one
-    extra token per sample the row is also where sample k - 1 ends, inclusive; without it, exclusive.
+    `samples` (n + 1, 2) int32 or int64: row k is (position in `documents`, token offset) where sample k starts; with
+    one extra token per sample the row is also where sample k - 1 ends, inclusive; without it, exclusive.
     `shuffle` (n,) uint32 (int64 for 2**32 - 2 samples and more): the sample to hand out at place i.
     """
 
@@ -112,12 +112,11 @@ def build_sample_index(
     return index.astype(np.int32) if largest <= np.iinfo(np.int32).max else index
 
 
-def _shuffle_index(
-    first: int, total: int, random: np.random.RandomState
-) -> NDArray[np.uint32] | NDArray[np.int64]:
+def _shuffle_index(first: int, total: int, random: np.random.RandomState) -> NDArray[np.uint32] | NDArray[np.int64]:
     """0 … total - 1, shuffled in [0, first) and in [first, total) apart."""
-    dtype = np.uint32 if total < np.iinfo(np.uint32).max - 1 else np.int64
-    order = np.arange(total, dtype=dtype)
+    order: NDArray[np.uint32] | NDArray[np.int64] = np.arange(total, dtype=np.uint32)
+    if total >= np.iinfo(np.uint32).max - 1:
+        order = np.arange(total, dtype=np.int64)
     random.shuffle(order[:first])
     # A shuffle of nothing draws no random number, so this also covers first == total.
     random.shuffle(order[first:])

@@ -1,10 +1,10 @@
 """Indices kept on disk between runs, so that a large corpus is not indexed anew at each start."""
 
 import hashlib
-import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
@@ -49,13 +49,15 @@ def _load(path: Path) -> GPTIndices:
 
 
 def _store(path: Path, indices: GPTIndices) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")  # ranks of other hosts may share process ids
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            np.savez(file, documents=indices.documents, samples=indices.samples, shuffle=indices.shuffle)
-        # Ranks that start together write the same bytes; the last rename wins and harms nobody.
-        temporary.replace(path)
+        try:
+            with temporary.open("wb") as file:
+                np.savez(file, documents=indices.documents, samples=indices.samples, shuffle=indices.shuffle)
+            # Ranks that start together write the same bytes; the last rename wins and harms nobody.
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UnreadableError(f"{path} cannot be written: {error.strerror}.") from error
+        raise UnreadableError(f"{path} cannot be written: {error.strerror or error}.") from error

@@ -15,11 +15,13 @@ Layout of the `.idx` file, little-endian:
 import mmap
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +42,13 @@ DTYPE_CODES: dict[int, np.dtype[np.generic]] = {
     7: np.dtype("<f4"),
     8: np.dtype("<u2"),
 }
-"""Megatron's numbers for element types; 6 and 7 are floats and never hold token ids."""
+"""Megatron's numbers for element types; 6 and 7 are floats: they can be read, but hold no token ids."""
 
 UINT16_VOCABULARY_LIMIT = 65500
 """Vocabularies below this size are stored as uint16 (megatron-core, DType.optimal_dtype)."""
+
+MAX_SEQUENCE_LENGTH = 2**31 - 1
+"""The index stores lengths as int32."""
 
 
 def token_dtype(vocab_size: int) -> np.dtype[np.generic]:
@@ -140,11 +145,11 @@ def _map(path: Path) -> mmap.mmap | bytes:
                 return b""  # an empty file cannot be mapped
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise UnreadableError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UnreadableError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _parse_index(path: Path, raw: mmap.mmap | bytes) -> _Index:
-    if raw[: len(MAGIC)] != MAGIC:
+    if not MAGIC.startswith(bytes(raw[: len(MAGIC)])):
         raise UnreadableError(
             f"{path} is not a Megatron index: it starts with {bytes(raw[: len(MAGIC)])!r}, expected {MAGIC!r}."
         )
@@ -172,8 +177,6 @@ def _token_type(path: Path, code: int) -> np.dtype[np.generic]:
     dtype = DTYPE_CODES.get(code)
     if dtype is None:
         raise UnreadableError(f"{path} has element type code {code}; Megatron's codes are 1 to {max(DTYPE_CODES)}.")
-    if dtype.kind == "f":
-        raise UnreadableError(f"{path} says the corpus holds {dtype.name} numbers (code {code}), not token ids.")
     return dtype
 
 
@@ -191,8 +194,8 @@ def _check_index(path: Path, lengths: NDArray[np.int32], documents: NDArray[np.i
 class IndexedWriter:
     """Writes a corpus `<prefix>.bin` + `<prefix>.idx`; both appear under their names only when `close` succeeds.
 
-    Used as a context manager, an exception inside the block removes what was written so far. Raises
-    `UnreadableError` (status 3) when the files cannot be written.
+    Used as a context manager, an exception inside the block removes what was written so far and leaves an older corpus
+    of that name as it was. Raises `UnreadableError` (status 3) when the files cannot be written.
     """
 
     def __init__(self, prefix: Path | str, dtype: np.dtype[np.generic]) -> None:
@@ -203,9 +206,11 @@ class IndexedWriter:
         self._code, self._dtype = codes[dtype], dtype
         self._lengths: list[int] = []
         self._documents = [0]
-        self._bin_temp = self._bin_path.with_name(f".{self._bin_path.name}.{os.getpid()}.tmp")
-        self._idx_temp = self._idx_path.with_name(f".{self._idx_path.name}.{os.getpid()}.tmp")
-        self._file = self._open()
+        unique = uuid4().hex
+        self._bin_temp = self._bin_path.with_name(f".{self._bin_path.name}.{unique}.tmp")
+        self._idx_temp = self._idx_path.with_name(f".{self._idx_path.name}.{unique}.tmp")
+        with _writing(self._bin_path):
+            self._file: IO[bytes] = self._bin_temp.open("wb")
 
     def __enter__(self) -> Self:
         return self
@@ -216,45 +221,50 @@ class IndexedWriter:
         else:
             self.abort()
 
-    def add_document(self, tokens: NDArray[np.integer] | Sequence[int], lengths: Sequence[int] | None = None) -> None:
-        """Appends one document; `lengths` cuts it into several sequences (their sum must be `len(tokens)`)."""
+    def add_document(self, tokens: NDArray[np.generic] | Sequence[int], lengths: Sequence[int] | None = None) -> None:
+        """Appends one document; `lengths` cuts it into several sequences (their sum must be `len(tokens)`).
+
+        Raises `UserError` for a token id that the element type cannot hold and for a sequence of 2**31 tokens or more;
+        `ValueError` for tokens that are not integers and for lengths that do not add up.
+        """
         values = np.asarray(tokens)
         parts = [len(values)] if lengths is None else list(lengths)
         if sum(parts) != len(values):
             raise ValueError(f"the sequence lengths add up to {sum(parts)}, but the document has {len(values)} tokens")
-        self._check_range(values)
-        self._file.write(values.astype(self._dtype).tobytes())
+        self._check_values(values)
+        self._check_lengths(parts)
+        with _writing(self._bin_path):
+            self._file.write(values.astype(self._dtype).tobytes())
         self._lengths.extend(parts)
         self._documents.append(len(self._lengths))
 
     def close(self) -> None:
         """Finishes both files and gives them their names."""
         try:
-            self._file.close()
-            self._idx_temp.write_bytes(self._index_bytes())
-            # Without this a stop between the two renames would leave new tokens under an old index.
-            self._idx_path.unlink(missing_ok=True)
-            self._bin_temp.replace(self._bin_path)
-            self._idx_temp.replace(self._idx_path)
-        except OSError as error:
+            with _writing(self._bin_path):
+                self._file.close()
+            with _writing(self._idx_path):
+                self._idx_temp.write_bytes(self._index_bytes())
+                # Without this a stop between the two renames would leave new tokens under an old index.
+                self._idx_path.unlink(missing_ok=True)
+                self._bin_temp.replace(self._bin_path)
+                self._idx_temp.replace(self._idx_path)
+        except UnreadableError:
             self.abort()
-            raise UnreadableError(f"{self._idx_path} cannot be written: {error.strerror}.") from error
+            raise
 
     def abort(self) -> None:
         """Removes the temporary files; nothing appears under the corpus's name."""
-        self._file.close()
+        with suppress(OSError):  # the buffered rest is of no use, so a full disk does not matter here
+            self._file.close()
         self._bin_temp.unlink(missing_ok=True)
         self._idx_temp.unlink(missing_ok=True)
 
-    def _open(self) -> IO[bytes]:
-        try:
-            return self._bin_temp.open("wb")
-        except OSError as error:
-            raise UnreadableError(f"{self._bin_path} cannot be written: {error.strerror}.") from error
-
-    def _check_range(self, values: NDArray[np.generic]) -> None:
+    def _check_values(self, values: NDArray[np.generic]) -> None:
         if not len(values):
             return
+        if values.dtype.kind not in "iu":
+            raise ValueError(f"token ids must be integers, not {values.dtype}")
         limits = np.iinfo(str(self._dtype))
         low, high = int(values.min()), int(values.max())
         if low < limits.min or high > limits.max:
@@ -263,9 +273,25 @@ class IndexedWriter:
                 f"{limits.min} to {limits.max}. Choose the element type by the vocabulary's size."
             )
 
+    def _check_lengths(self, parts: Sequence[int]) -> None:
+        longest = max(parts, default=0)
+        if min(parts, default=0) < 0 or longest > MAX_SEQUENCE_LENGTH:
+            raise UserError(
+                f"Document {len(self._documents) - 1} has a sequence of {longest} tokens; an index holds lengths "
+                f"from 0 to {MAX_SEQUENCE_LENGTH}. Cut the document into several."
+            )
+
     def _index_bytes(self) -> bytes:
         lengths = np.asarray(self._lengths, "<i4")
         ends = np.cumsum(lengths, dtype="<i8") * self._dtype.itemsize
         pointers = (ends - lengths.astype("<i8") * self._dtype.itemsize).astype("<i8")
         header = HEADER.pack(MAGIC, VERSION, self._code, len(lengths), len(self._documents))
         return header + lengths.tobytes() + pointers.tobytes() + np.asarray(self._documents, "<i8").tobytes()
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be written: {error.strerror or error}.") from error

@@ -1,7 +1,6 @@
 """One training sample, cut from a run of tokens: inputs, labels, loss mask, positions, attention mask."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +19,6 @@ class Sample:
     loss_mask: NDArray[np.float32]
     position_ids: NDArray[np.int32]
     attention_mask: NDArray[np.bool_] | None
-
-
-class SampleSource(Protocol):
-    """Anything that has a fixed number of samples and gives sample i."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Sample: ...
 
 
 @dataclass(frozen=True)
@@ -55,8 +46,8 @@ class GPTConfig:
         return int(self.add_extra_token)
 
 
-def make_sample(text: NDArray[np.integer], config: GPTConfig) -> Sample:
-    """The sample made of `text`, (seq_length + extra,) token ids already filled up with `config.pad`.
+def make_sample(text: NDArray[np.int64], config: GPTConfig) -> Sample:
+    """The sample made of `text`, (seq_length + extra,) int64 token ids already filled up with `config.pad`.
 
     Masks are made anew for each sample: no sample can alter the mask of another one.
     """

@@ -2,13 +2,15 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from msmigrate.problems import UserError
 
 SPLITS = ("train", "valid", "test")
 """The order of the numbers in `split` and in `sizes`."""
 
-_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
+"""No exponent: megatron-core would read "1e-3" as the two numbers 1 and 3."""
 
 
 @dataclass(frozen=True)
@@ -17,11 +19,12 @@ class Split:
 
     bounds: tuple[tuple[float, float] | None, tuple[float, float] | None, tuple[float, float] | None]
 
-    def documents(self, count: int) -> tuple[range | None, range | None, range | None]:
-        """The documents of each part out of `count`, None for a part that the split leaves out.
+    def sequences(self, count: int) -> tuple[range | None, range | None, range | None]:
+        """The sequence numbers of each part out of `count` in the corpus, None for a part that the split leaves out.
 
-        Both ends are rounded half to even, as megatron-core does (BlendedMegatronDatasetBuilder), so neighbouring
-        parts never overlap; a part that is asked for can still come out as an empty range in a small corpus.
+        megatron-core splits by sequences, not documents; the two are the same unless a document has several. Both
+        ends are rounded half to even (BlendedMegatronDatasetBuilder), so neighbouring parts never overlap; a part that
+        is asked for can still come out as an empty range in a small corpus.
         """
         train, valid, test = (_scaled(bound, count) for bound in self.bounds)
         return train, valid, test
@@ -37,8 +40,8 @@ def parse_split(text: object) -> Split:
     """The parts that a split string such as "1, 0, 0", "98,2" or "99.5,0.5,0" asks for.
 
     One to three non-negative numbers separated by commas, in the order train, validation, test; missing ones are 0
-    and the sum need not be 1 or 100. Raises `UserError` naming the string for anything else: a sign, letters, an empty
-    entry, four numbers, or all zeros.
+    and the sum need not be 1 or 100. Raises `UserError` naming the string for anything else: a sign, an exponent,
+    letters, an empty entry, four numbers, or all zeros.
     """
     if not isinstance(text, str):
         raise UserError(f'split is {text!r}; it must be a string of numbers such as "1, 0, 0", in quotes.')
@@ -50,9 +53,9 @@ def parse_split(text: object) -> Split:
         raise UserError(f'split "{text}" gives no part of the data to anything: at least one number must be above 0.')
     edges = [0.0]
     for weight in weights:
-        # Added one by one: megatron-core accumulates too, and the last bits decide where a document falls.
+        # Added one by one: megatron-core accumulates too, and the last bits decide where a sequence falls.
         edges.append(edges[-1] + weight / total)
-    train, valid, test = ((a, b) if a < b else None for a, b in zip(edges[:-1], edges[1:], strict=True))
+    train, valid, test = ((a, b) if a < b else None for a, b in pairwise(edges))
     return Split((train, valid, test))
 
 
@@ -62,7 +65,7 @@ def _weights(text: str) -> list[float]:
     if bad:
         shown = ", ".join(f'"{part}"' for part in bad)
         raise UserError(
-            f'split "{text}" cannot be read: {shown} is not a number of 0 or more. Expected numbers separated by '
+            f'split "{text}" cannot be read: {shown} is not a plain number of 0 or more. Expected numbers separated by '
             'commas for train, validation and test, such as "1, 0, 0".'
         )
     if len(parts) > len(SPLITS):

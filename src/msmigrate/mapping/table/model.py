@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msmigrate.findings import nearest
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Rule, derived, goes, judged, leaf_value
 from msmigrate.pynative import Model, Spec, Use, specs_of
 from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, READER_DEFAULTS
@@ -47,6 +47,15 @@ def model_value(context: Context, name: str) -> Value:
             return value
     config = context.options.hf_config or {}
     return next((config[spelling] for spelling in spellings(name) if config.get(spelling) is not None), None)
+
+
+def effective_value(context: Context, name: str) -> Value:
+    """A model key as the run has it: given, or completed from the Hugging Face config or the family's defaults."""
+    value = model_value(context, name)
+    if value is not None:
+        return value
+    completed = completion(context, name)
+    return None if completed is None or isinstance(completed.value, Carry) else completed.value
 
 
 def family(context: Context) -> str | None:

@@ -28,7 +28,7 @@ def _degree(name: str, pynative: str) -> tuple[Row, Row]:
 
 def _shard(context: Context) -> Outcome:
     replicas = context.degree("data_parallel")
-    why = f"-1 shards over all data-parallel ranks; the {replicas} replicas of graph mode are not a shard degree"
+    why = f"-1 shards over all data-parallel ranks; graph mode's data_parallel {replicas} counts replicas"
     fate = Fate.COMPUTED if context.graph.given("parallel_config.data_parallel") else Fate.DEFAULT
     check_ranks(context)
     return written(fate, "parallelism.data_parallel_shard", -1, why)

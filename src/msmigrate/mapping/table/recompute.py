@@ -4,7 +4,7 @@ from msmigrate.mapping.context import Context
 from msmigrate.mapping.layers import cut, first_of_each, per_stage, ranges
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, derived, goes, judged, leaf_value
-from msmigrate.mapping.table.model import model_value
+from msmigrate.mapping.table.model import effective_value, model_value
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value
 
@@ -18,7 +18,7 @@ MANUAL_COMMUNICATION = "mlp.router.all_gather"
 
 def _all_layers(context: Context) -> list[int] | Outcome:
     """Every decoder layer, MTP layers as the last ids (MindFormers counts them so, the manual does not)."""
-    layers = model_value(context, "num_hidden_layers")
+    layers = effective_value(context, "num_hidden_layers")
     if not isinstance(layers, int) or isinstance(layers, bool):
         return refused(
             "the layer range needs num_hidden_layers, which the file does not give",
@@ -26,7 +26,7 @@ def _all_layers(context: Context) -> list[int] | Outcome:
             advice="give the model's config.json with --hf-config",
             final=True,
         )
-    extra = model_value(context, "num_nextn_predict_layers")
+    extra = effective_value(context, "num_nextn_predict_layers")
     mtp = extra if isinstance(extra, int) and not context.options.manual_only else 0
     return list(range(layers + mtp))
 
@@ -42,7 +42,7 @@ def chosen_layers(context: Context, key: str) -> list[int] | Outcome:
 
 
 def _from_counts(context: Context, key: str, value: Value) -> list[int] | Outcome:
-    layers = model_value(context, "num_hidden_layers")
+    layers = effective_value(context, "num_hidden_layers")
     if not isinstance(layers, int):
         found = _all_layers(context)
         return found if isinstance(found, Outcome) else []

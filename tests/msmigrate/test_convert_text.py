@@ -1,0 +1,135 @@
+"""The text of the output: the author's own spellings, comments, layout and line ends."""
+
+import pytest
+from graph_text import GRAPH, converted, document, edited
+
+from msmigrate.convert import AlreadyPynativeError
+from msmigrate.options import Options
+from msmigrate.problems import UserError
+
+
+def text_of(graph: str) -> str:
+    text = converted(graph).text
+    assert text is not None
+    return text
+
+
+def test_spellings_survive() -> None:
+    text = text_of(edited(('"./tokens"', "'./语料 text'")))
+    for line in (
+        "  eps: 1.e-8",
+        "  betas: [0.9, 0.98]",
+        "      data_path: ['1', './语料 text']",
+        '      split: "1, 0, 0"',
+    ):
+        assert f"\n{line}\n" in text
+    assert "create_attention_mask: False" in text
+
+
+def test_comments_go_with_their_keys() -> None:
+    graph = (
+        "# 文件头\n# second line\n\n"
+        + edited(
+            ("runner_config:\n", "# 训练 section\nrunner_config:\n"),
+            ("  epochs: 2\n", "  epochs: 2  # epochs go\n"),
+            ("  batch_size: 2\n", "  # above 批大小\n  batch_size: 2  # per rank\n"),
+            ("  type: AdamW\n", "  type: AdamW    # gap kept\n"),
+            ("seed: 7\n", "# the seed\nseed: 7\n"),
+            ("use_legacy: False\n", "# goes with a dropped key\nuse_legacy: False\n"),
+        )
+        + "# the end\n"
+    )
+    text = text_of(graph)
+    assert text.startswith("# 文件头\n# second line\n")
+    assert "  # the seed\n  seed: 7\n" in text
+    assert "  # above 批大小\n  local_batch_size: 2  # per rank\n" in text
+    assert "  type: AdamW    # gap kept\n" in text
+    assert "# 训练 section\ntraining:" in text
+    assert "epochs go" not in text
+    assert "dropped key" not in text
+    assert text.endswith("# the end\n")
+
+
+def test_a_hash_inside_text_is_no_comment() -> None:
+    text = text_of(edited(('prefix: "run"', 'prefix: "a # b"  # real')))
+    assert '  prefix: "a # b"  # real\n' in text
+
+
+def test_block_lists_keep_their_lines_and_comments() -> None:
+    graph = edited(
+        (
+            "    sizes: [600, 0, 0]\n",
+            "    sizes:\n      - 600 # train\n      # between\n      - 0\n      - 0   # test\n",
+        )
+    )
+    assert "    sizes:\n      - 600 # train\n      # between\n      - 0\n      - 0   # test\n" in text_of(graph)
+    dashes_at_key = graph.replace("      - ", "    - ").replace("      # between", "    # between")
+    assert "    sizes:\n    - 600 # train\n    # between\n    - 0\n    - 0   # test\n" in text_of(dashes_at_key)
+
+
+def test_flow_lists_over_several_lines() -> None:
+    graph = edited(("betas: [0.9, 0.98]", "betas: [\n    0.9,  # first\n    0.98\n  ]  # two"))
+    assert "  betas: [\n    0.9,  # first\n    0.98\n  ]  # two\n" in text_of(graph)
+
+
+def test_anchors_go_and_aliases_are_written_out() -> None:
+    graph = edited(
+        ("    vocab_size: 512\n", "    vocab_size: &v 512  # tokens\n    max_position_embeddings: *v\n"),
+        ("betas: [0.9, 0.98]", "betas: [0.9, *b]"), ("seed: 7", "seed: &b 0"),
+    )  # fmt: skip
+    text = text_of(graph)
+    assert "  vocab_size: 512  # tokens\n  max_position_embeddings: 512\n" in text
+    assert "betas: [0.9, 0]" in text
+    assert "&" not in text
+    assert "*" not in text
+
+
+def test_unsafe_numbers_are_respelled_and_keep_their_comment() -> None:
+    text = text_of(edited(("eps: 1.e-8", "eps: 1e-8  # tiny"), ("learning_rate: 4.e-4", "learning_rate: 4E-4")))
+    assert "  eps: 1.0e-08  # tiny\n" in text
+    assert "  learning_rate: 0.0004\n" in text
+
+
+def test_the_authors_indentation_is_kept() -> None:
+    body = GRAPH[: GRAPH.index("callbacks:")]
+    wide = "\n".join(" " * (2 * (len(line) - len(line.lstrip()))) + line.lstrip() for line in body.split("\n"))
+    text = text_of(wide)
+    assert "\ntraining:\n    seed: 7\n" in "\n" + text
+    assert "\n            seq_length: 64\n" in text
+
+
+def test_flow_sections_become_block_sections() -> None:
+    graph = edited(
+        ("optimizer:\n  type: AdamW\n  betas: [0.9, 0.98]\n  eps: 1.e-8\n  weight_decay: 0.05\n",
+         "optimizer: {type: AdamW, betas: [0.9, 0.98], eps: 1.e-8, weight_decay: 0.05} # all\n"),
+    )  # fmt: skip
+    assert "  type: AdamW\n  betas: [0.9, 0.98]\n  eps: 1.e-8\n  weight_decay: 0.05\n" in text_of(graph)
+
+
+def test_line_ends_and_no_final_newline() -> None:
+    assert text_of(GRAPH.rstrip("\n")) == text_of(GRAPH)
+    windows = document(GRAPH.replace("\n", "\r\n")).source
+    assert windows.newline == "\r\n"
+    assert windows.encode("a\nb\n") == b"a\r\nb\r\n"
+
+
+def test_the_same_input_gives_the_same_bytes() -> None:
+    assert text_of(GRAPH) == text_of(GRAPH)
+
+
+def test_a_converted_file_is_recognised() -> None:
+    with pytest.raises(AlreadyPynativeError, match="already"):
+        converted(text_of(GRAPH))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model:\n  arch: {type: X}\n  model_config: {type: LlamaConfig}\n", "legacy"),
+        ("training_args: {}\n", "LLMTrainer"),
+        ("base_config: [a.yaml]\n", "base_config"),
+    ],
+)
+def test_other_families_are_named(text: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        converted(text, Options())

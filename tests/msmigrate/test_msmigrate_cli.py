@@ -1,0 +1,173 @@
+"""The commands as a user runs them: outputs, exit statuses, what is imported."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from graph_text import GRAPH, edited
+
+from msmigrate.pynative.schema import pynative_schema
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str, cwd: Path, text: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "msmigrate", *arguments],
+        cwd=cwd, input=text, capture_output=True, encoding="utf-8", check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "graph.yaml").write_text(GRAPH, encoding="utf-8")
+    return tmp_path
+
+
+def test_convert_prints_yaml_and_nothing_else(folder: Path) -> None:
+    done = run("convert", "graph.yaml", cwd=folder)
+    assert done.returncode == 0
+    assert yaml.safe_load(done.stdout)["training"]["steps"] == 100
+    assert "keys read" in done.stderr
+    piped = run("convert", "-", cwd=folder, text=GRAPH)
+    assert piped.stdout == done.stdout
+
+
+def test_convert_writes_a_file_and_a_report(folder: Path) -> None:
+    done = run("convert", "graph.yaml", "-o", "out.yaml", "--report", "r.json", "--report-format", "json", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "")
+    report = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert report["version"] == 1
+    assert report["source"] == {"path": "graph.yaml", "mode": "graph", "family": "mcore"}
+    assert report["facts"]["world"] == {"value": 4, "from": "dp·mp·pp"}
+    totals = report["totals"]
+    assert totals["leaves_read"] == sum(count for name, count in totals.items() if name != "leaves_read")
+    assert totals["leaves_read"] == sum(entry["graph"] is not None for entry in report["entries"])
+    assert run("lint", "out.yaml", cwd=folder).returncode == 0
+    assert run("convert", "graph.yaml", "-o", "out.yaml", "--check", cwd=folder).returncode == 0
+    (folder / "out.yaml").write_text("old: 1\n", encoding="utf-8")
+    changed = run("convert", "graph.yaml", "-o", "out.yaml", "--check", cwd=folder)
+    assert (changed.returncode, (folder / "out.yaml").read_text(encoding="utf-8")) == (1, "old: 1\n")
+
+
+def test_convert_in_place_keeps_the_old_file(folder: Path) -> None:
+    assert run("convert", "graph.yaml", "-o", "graph.yaml", cwd=folder).returncode == 2
+    assert run("convert", "graph.yaml", "--in-place", cwd=folder).returncode == 0
+    assert (folder / "graph.yaml.bak").read_text(encoding="utf-8") == GRAPH
+    again = run("convert", "graph.yaml", "--in-place", cwd=folder)
+    assert (again.returncode, "already" in again.stderr) == (0, True)
+    assert (folder / "graph.yaml.bak").read_text(encoding="utf-8") == GRAPH
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["convert", "none.yaml"], 3, "No such file"),
+        (["convert", "graph.yaml", "-o", "no/such/folder.yaml"], 3, "cannot be written"),
+        (["convert", "graph.yaml", "--target", "3.0"], 2, "2.0, 2.1"),
+        (["convert", "graph.yaml", "--set", "training.step=1"], 2, "did you mean training.steps"),
+        (["convert", "graph.yaml", "--set", "training.steps=x"], 2, "an integer"),
+        (["convert", "graph.yaml", "--world", "0"], 2, "--world"),
+        (["convert", "graph.yaml", "--hf-config", "graph.yaml"], 3, "not JSON"),
+        (["convert"], 2, "GRAPH.yaml"),
+        (["lint", "none.yaml"], 3, "No such file"),
+        (["lint", "graph.yaml"], 1, "unknown key"),
+        (["convert", "refused.yaml", "-o", "out.yaml"], 1, "--samples"),
+        (["convert", "twice.yaml", "-o", "out.yaml"], 3, "stands twice"),
+        (["convert", "bytes.yaml"], 3, "UTF-8"),
+    ],
+)
+def test_statuses(folder: Path, arguments: list[str], status: int, words: str) -> None:
+    refused = edited(("sizes: [600, 0, 0]", "sizes: [0, 0, 0]"))
+    (folder / "refused.yaml").write_text(refused, encoding="utf-8")
+    (folder / "twice.yaml").write_text(GRAPH + "seed: 2\n", encoding="utf-8")
+    (folder / "bytes.yaml").write_bytes(b"a: \xff\n")
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert not (folder / "out.yaml").exists()
+
+
+def test_debug_shows_the_traceback(folder: Path) -> None:
+    assert "Traceback" in run("convert", "none.yaml", "--debug", cwd=folder).stderr
+
+
+def test_chinese_under_a_plain_locale(folder: Path) -> None:
+    (folder / "图.yaml").write_text(edited(('"./tokens"', "./语料"), ("seed: 7", "seed: 7  # 数据")), encoding="utf-8")
+    done = run(
+        "convert",
+        "图.yaml",
+        "-o",
+        "出.yaml",
+        cwd=folder,
+        LC_ALL="C",
+        LANG="C",
+        PYTHONUTF8="0",
+        PYTHONIOENCODING="ascii",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "图.yaml: 44 keys read" in done.stderr
+    assert "./语料" in (folder / "出.yaml").read_text(encoding="utf-8")
+
+
+def test_crlf_and_bom_are_kept(folder: Path) -> None:
+    (folder / "w.yaml").write_bytes(("\ufeff" + GRAPH.replace("\n", "\r\n")).encode())
+    assert run("convert", "w.yaml", "-o", "out.yaml", cwd=folder).returncode == 0
+    data = (folder / "out.yaml").read_bytes()
+    assert data.startswith("\ufeff".encode())
+    assert data.count(b"\r\n") == data.count(b"\n") > 20
+
+
+def modules_after(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    return set(done.stdout.split("\n")[-2].split(" "))
+
+
+def test_msmigrate_never_imports_the_training_stack() -> None:
+    modules = modules_after(
+        "import msmigrate, pkgutil, importlib\n"
+        "for m in pkgutil.walk_packages(msmigrate.__path__, 'msmigrate.'):\n"
+        "    if not m.name.endswith('__main__'): importlib.import_module(m.name)"
+    )
+    assert "msmigrate.convert" in modules
+    assert not {name for name in modules if name.split(".")[0] in ("mindspore", "numpy", "msrt")}
+
+
+def test_version_is_light() -> None:
+    modules = modules_after("import sys\nsys.argv = ['msmigrate', '--version']\nfrom msmigrate.cli import main\nmain()")
+    assert "msmigrate.cli" in modules
+    heavy = ("ruamel", "jsonschema", "yaml")
+    assert not {name for name in modules if name.split(".")[0] in heavy}
+    assert not modules.intersection({"rich.console", "rich.progress", "rich.markdown", "rich.syntax"})
+
+
+def test_the_committed_schema_is_the_declared_one(folder: Path) -> None:
+    path = ROOT / "schemas" / "pynative.schema.json"
+    assert run("schema", "pynative", "--check", "-o", str(path), cwd=folder).returncode == 0
+    schema = pynative_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    converted = yaml.safe_load(run("convert", "graph.yaml", cwd=folder).stdout)
+    assert [error.message for error in validator.iter_errors(converted)] == []
+    converted["training"]["steps"] = "many"
+    converted["traning"] = {}
+    assert len(list(validator.iter_errors(converted))) == 2
+
+
+def test_lint_json(folder: Path) -> None:
+    (folder / "p.yaml").write_text("training:\n  stepz: 1\n", encoding="utf-8")
+    done = run("lint", "p.yaml", "--format", "json", cwd=folder)
+    findings = json.loads(done.stdout)["findings"]
+    assert findings[0]["key"] == "training.stepz"
+    assert (findings[0]["line"], findings[0]["column"]) == (2, 3)
+    assert done.returncode == 1

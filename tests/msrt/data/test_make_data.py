@@ -1,0 +1,118 @@
+"""Text files turned into a corpus."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msmigrate.problems import Exit, UnreadableError, UserError
+from msrt.data import BytesTokenizer, IndexedDataset, Made, make_data
+
+
+def texts_of(prefix: Path) -> list[list[int]]:
+    corpus = IndexedDataset(prefix)
+    return [corpus.get(index).tolist() for index in range(len(corpus))]
+
+
+@given(st.text())
+def test_bytes_tokenizer_round_trip(text: str) -> None:
+    tokenizer = BytesTokenizer()
+    ids = tokenizer.encode(text)
+    assert ids.tolist() == list(text.encode())
+    assert tokenizer.decode([*ids, tokenizer.eod]) == text
+
+
+def test_bytes_tokenizer_ids() -> None:
+    tokenizer = BytesTokenizer()
+    assert (tokenizer.eod, tokenizer.vocab_size) == (256, 257)
+    assert tokenizer.decode([0xE4, 65]) == "\ufffdA"
+    for foreign in (257, -1):
+        with pytest.raises(ValueError, match=f"token id {foreign}"):
+            tokenizer.decode([foreign])
+
+
+def test_text_file_is_one_document(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("ab\r\n\n\n语".encode())
+    (tmp_path / "b.TXT").write_bytes(b"c")
+    made = make_data([tmp_path / "a.txt", tmp_path / "b.TXT"], tmp_path / "new" / "c", append_eod=True)
+    first = [*"ab\r\n\n\n语".encode(), 256]
+    assert texts_of(tmp_path / "new" / "c") == [first, [ord("c"), 256]]
+    files = (tmp_path / "new" / "c.bin", tmp_path / "new" / "c.idx")
+    assert made == Made(documents=2, tokens=len(first) + 2, dtype="uint16", files=files)
+
+
+def test_each_json_line_is_a_document(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lines = ['\ufeff{"text": "a\\nb"}', "", '{"id": 3, "text": "语"}', '{"text": ""}', '{"text": "c"}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    made = make_data([tmp_path / "a.jsonl"], tmp_path / "c", append_eod=False)
+    assert texts_of(tmp_path / "c") == [list(b"a\nb"), list("语".encode()), [ord("c")]]
+    assert (made.documents, made.tokens) == (3, 7)
+    assert "a.jsonl has 1 lines with an empty text" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"text": "a"', "not a JSON object"),
+        (b'{"text": 3}', "text is a int, not a string"),
+        (b'{"txt": "a"}', r"the keys \['txt'\], without text"),
+        (b'["a"]', "a JSON list, not an object"),
+        (b'{"text": "\xff"}', "not a JSON object in UTF-8"),
+        (b'{"text": "a\\ud800"}', "half a surrogate pair at character 1"),
+        (b"[" * 100_000, "not a JSON object"),
+    ],
+)
+def test_bad_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "fine"}\n\n' + line + b"\n")
+    with pytest.raises(UnreadableError, match=rf"a\.jsonl:3: .*{message}") as error:
+        make_data([tmp_path / "a.jsonl"], tmp_path / "c", append_eod=True)
+    assert error.value.status == Exit.UNREADABLE
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    (tmp_path / "blank.jsonl").write_text('{"text": ""}\n\n')
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "a.md").write_text("a")
+    (tmp_path / "folder.txt").mkdir()
+    for name, message in {
+        "folder.txt": "is a folder; name the",
+        "none.txt": "There is no file",
+        "a.md": 'ends in ".md"; text is read from .txt and .jsonl',
+        "empty.txt": "holds no text",
+        "blank.jsonl": "holds no text",
+        "latin.txt": "not UTF-8: byte 3 is 0xe9",
+    }.items():
+        with pytest.raises(UnreadableError, match=message) as error:
+            make_data([tmp_path / name], tmp_path / "c", append_eod=True)
+        assert name in str(error.value)
+    assert not list(tmp_path.glob("c.*"))
+
+
+def test_wrong_use(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(UserError, match="No input file") as error:
+        make_data([], tmp_path / "c", append_eod=True)
+    assert error.value.status == Exit.USAGE
+    with pytest.raises(UserError, match=r'tokenizer\.json.* not available yet; use "bytes"'):
+        make_data([tmp_path / "a.txt"], tmp_path / "c", tokenizer="tokenizer.json", append_eod=True)
+    with pytest.raises(UserError, match=r"drop \.bin"):
+        make_data([tmp_path / "a.txt"], tmp_path / "new" / "c.bin", append_eod=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(UnreadableError, match=r"folder .* cannot be made"):
+        make_data([tmp_path / "a.txt"], tmp_path / "a.txt" / "c", append_eod=True)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=5))
+def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    make_data([folder / "a.jsonl"], folder / "c", append_eod=True)
+    assert [BytesTokenizer().decode(document) for document in texts_of(folder / "c")] == texts

@@ -1,0 +1,150 @@
+"""The train_dataset section turned into samples."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import counting_corpus
+
+from msmigrate.problems import UnreadableError, UserError
+from msmigrate.pynative.sections import Dataloader, GPTDatasetConfig, TrainDataset
+from msrt.data import open_train_source
+from msrt.data.blend import BlendedDataset
+from msrt.data.gpt_dataset import GPTDataset
+
+COLUMNS = ("input_ids", "labels", "loss_mask", "position_ids")
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> str:
+    return counting_corpus(tmp_path / "corpus", [30] * 10).prefix
+
+
+def section(prefix: object, loader: dict[str, Any] | None = None, **config: Any) -> TrainDataset:
+    """A legal section over one corpus, changed by `loader` and `config` keys."""
+    settings = GPTDatasetConfig(
+        split="1, 0, 0", seq_length=8, create_attention_mask=False, data_path=("1", str(prefix))
+    )
+    base = Dataloader(
+        type="BlendedMegatronDatasetDataLoader",
+        sizes=(20, 0, 0),
+        config=replace(settings, **config),
+        column_names=COLUMNS,
+    )
+    return TrainDataset(dataloader=replace(base, **(loader or {})))
+
+
+def test_weight_and_prefix(prefix: str) -> None:
+    source = open_train_source(section(prefix), samples=20)
+    assert isinstance(source, BlendedDataset)
+    assert len(source) == 20
+    assert source[0].tokens.shape == (8,)
+    assert source[0].labels.tolist() == (source[0].tokens + 1).tolist()
+
+
+def test_every_setting_reaches_the_samples(prefix: str) -> None:
+    flags = {
+        "seed": 7,
+        "eod": 5,
+        "pad": 6,
+        "eod_mask_loss": True,
+        "reset_position_ids": True,
+        "reset_attention_mask": True,
+        "create_attention_mask": True,
+    }
+    columns = {"column_names": (*COLUMNS, "attention_mask")}
+    source = open_train_source(section(prefix, columns, data_path=prefix, **flags), samples=20)
+    assert isinstance(source, GPTDataset)
+    for name, value in flags.items():
+        assert getattr(source.config, name) == value
+    assert source.config.seq_length == 8
+
+
+def test_seed_orders_the_samples_and_training_part_is_the_first(prefix: str) -> None:
+    def tokens(**config: Any) -> list[int]:
+        source = open_train_source(section(prefix, **config), samples=20)
+        return [int(source[index].tokens[0]) for index in range(20)]
+
+    assert tokens() == tokens(seed=1234)
+    assert tokens() != tokens(seed=1)
+    assert max(tokens(split="50, 50, 0")) < 2 + 150
+
+
+@pytest.mark.parametrize(
+    ("loader", "config", "message"),
+    [
+        ({"type": "MindDataset"}, {}, "dataloader.type is 'MindDataset'; msrt reads BlendedMegatron"),
+        ({"type": None}, {}, "dataloader.type is None"),
+        ({"datasets_type": "MultiModal"}, {}, "datasets_type is 'MultiModal'"),
+        ({"shuffle": True}, {}, "shuffle is true"),
+        ({"sizes": None}, {}, r"sizes is missing; this run consumes 20 .* write \[20, 0, 0\]"),
+        ({"sizes": (20,)}, {}, "sizes has 1 entries; it needs 3"),
+        ({"sizes": (0, 20, 0)}, {}, "asks for 0 training samples"),
+        (
+            {"column_names": ("input_ids", "labels")},
+            {},
+            r"column_names is \['input_ids', 'labels'\], but .* false .*'loss_m",
+        ),
+        ({}, {"create_attention_mask": True}, r"create_attention_mask true a sample has .*'attention_mask'\]"),
+        ({"column_names": ("labels", "input_ids", "loss_mask", "position_ids")}, {}, "in this order"),
+        ({}, {"create_compressed_eod_mask": True}, "create_compressed_eod_mask is true"),
+        ({}, {"seed": 2**32}, "seed is 4294967296; it must be from 0 to 4294967295"),
+        ({}, {"split": "-1, 1, 0"}, '"-1" is not a plain number'),
+        ({}, {"split": None}, "split is None"),
+        ({}, {"split": "0, 1, 0"}, "leaves nothing for training"),
+        ({}, {"data_path": None}, "data_path is None"),
+        ({}, {"data_path": ("0.7", "x.bin", "0.3")}, r"drop \.bin\. Weight 0.3 .* no path"),
+    ],
+)
+def test_refused(prefix: str, loader: dict[str, Any], config: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        open_train_source(section(prefix, loader, **config), samples=20)
+
+
+def test_all_faults_at_once(prefix: str) -> None:
+    with pytest.raises(UserError) as error:
+        open_train_source(section(prefix, {"shuffle": True, "sizes": (1,)}, split="a", data_path=()), samples=20)
+    for part in ("shuffle", "sizes has 1", 'split "a"', "data_path is ()"):
+        assert part in str(error.value)
+
+
+def test_missing_corpus(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="There is no corpus at"):
+        open_train_source(section(tmp_path / "nowhere"), samples=20)
+
+
+def test_too_few_samples_warn_with_both_numbers(prefix: str, caplog: pytest.LogCaptureFixture) -> None:
+    open_train_source(section(prefix), samples=20)
+    assert caplog.messages == []
+    source = open_train_source(section(prefix), samples=50)
+    assert len(source) == 20
+    assert "consumes 50 training samples and the data has 20: they are read 2.50 times" in caplog.text
+
+
+def test_incomplete_batches_cannot_be_kept(prefix: str) -> None:
+    kept = replace(section(prefix), drop_remainder=False)
+    assert len(open_train_source(kept, samples=20)) == 20
+    with pytest.raises(UserError, match="consumes 21 training samples and the data has 20; with drop_remainder false"):
+        open_train_source(kept, samples=21)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"eod": 1, "reset_attention_mask": True}, "reset_attention_mask has no effect without create_attention_mask"),
+        ({"eod_mask_loss": True, "reset_position_ids": True}, "eod is -1.* eod_mask_loss, reset_position_ids has no"),
+    ],
+)
+def test_flags_that_do_nothing_are_named(
+    prefix: str, config: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_train_source(section(prefix, **config), samples=20)
+    (record,) = caplog.messages
+    assert re.search(message, record)
+
+
+def test_cache_folder_is_used(prefix: str, tmp_path: Path) -> None:
+    open_train_source(section(prefix), samples=20, cache_dir=tmp_path / "cache")
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".npz"]
