@@ -1,0 +1,92 @@
+"""The decoder of DeepSeek-V3: pre-norm layers of latent attention and a dense or a mixture-of-experts MLP."""
+
+from mindspore import Tensor, nn
+
+from msrt.models.deepseek_v3.config import DeepSeekV3Config
+from msrt.nn.linear import VocabEmbedding, empty_parameter
+from msrt.nn.mla import MLASelfAttention
+from msrt.nn.mlp import MLP
+from msrt.nn.moe import MoE, MoEStats
+from msrt.nn.norm import RMSNorm
+from msrt.ops.basic import linear
+from msrt.ops.cross_entropy import linear_cross_entropy
+
+
+class Embedding(nn.Cell):  # type: ignore[misc]
+    """Token ids to hidden states."""
+
+    def __init__(self, vocab_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.word_embeddings = VocabEmbedding(vocab_size, hidden_size)
+
+    def construct(self, input_ids: Tensor) -> Tensor:
+        """(batch, seq) int gives (batch, seq, hidden)."""
+        return self.word_embeddings(input_ids)
+
+
+class DecoderLayer(nn.Cell):  # type: ignore[misc]
+    """h = x + attention(norm(x)); h + mlp(norm(h))."""
+
+    def __init__(self, config: DeepSeekV3Config, layer: int) -> None:
+        super().__init__()
+        self.has_experts = layer in config.moe_layers
+        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.self_attention = MLASelfAttention(config.attention)
+        self.pre_mlp_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.mlp = MoE(config.moe) if self.has_experts else MLP(config.hidden_size, config.intermediate_size)
+
+    def construct(
+        self, x: Tensor, cos: Tensor, sin: Tensor, hidden: Tensor | None, history: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """The new hidden state (batch, seq, hidden), followed by the fields of `MoEStats` in a layer with experts.
+
+        `cos`, `sin`, `hidden` as in `MLASelfAttention`; `history` as in `MoE`, None in a dense layer. All in and out
+        are tensors, so that a layer can be recomputed.
+        """
+        x = x + self.self_attention(self.input_layernorm(x), cos, sin, hidden)
+        if not self.has_experts:
+            return (x + self.mlp(self.pre_mlp_layernorm(x)),)
+        out, stats = self.mlp(self.pre_mlp_layernorm(x), history)
+        return (x + out, *stats)
+
+
+class Decoder(nn.Cell):  # type: ignore[misc]
+    """All layers and the norm behind the last."""
+
+    def __init__(self, config: DeepSeekV3Config) -> None:
+        super().__init__()
+        self.layers = nn.CellList([DecoderLayer(config, layer) for layer in range(config.num_hidden_layers)])
+        self.final_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+    def construct(
+        self, x: Tensor, cos: Tensor, sin: Tensor, hidden: Tensor | None, histories: dict[int, Tensor]
+    ) -> tuple[Tensor, list[Tensor], dict[int, MoEStats]]:
+        """The normed state (batch, seq, hidden), the state after each layer, and the stats of layers with experts."""
+        states: list[Tensor] = []
+        stats: dict[int, MoEStats] = {}
+        for number, layer in enumerate(self.layers):
+            x, *told = layer(x, cos, sin, hidden, histories.get(number))
+            states.append(x)
+            if told:
+                stats[number] = MoEStats(*told)
+        return self.final_layernorm(x), states, stats
+
+
+class OutputLayer(nn.Cell):  # type: ignore[misc]
+    """The output matrix; `weight` is (vocab, hidden), None when the embedding's is used in its place."""
+
+    def __init__(self, vocab_size: int, hidden_size: int, *, tied: bool) -> None:
+        super().__init__()
+        self.weight = None if tied else empty_parameter(vocab_size, hidden_size)
+
+    def construct(
+        self, x: Tensor, tied: Tensor | None, targets: Tensor | None = None, shares: Tensor | None = None
+    ) -> Tensor:
+        """Logits (batch, seq, vocab) of `x` (batch, seq, hidden); with `targets` and `shares` (batch · seq,) the loss.
+
+        The loss is Σ share · cross entropy, a scalar. `tied` is the embedding's matrix, None for a layer with its own.
+        """
+        weight = tied if self.weight is None else self.weight
+        if targets is None or shares is None:
+            return linear(x, weight)
+        return linear_cross_entropy(x.reshape((-1, x.shape[-1])), weight, targets, shares)

@@ -1,0 +1,23 @@
+"""The routed experts: SwiGLU MLPs whose matrices are stacked."""
+
+import numpy as np
+from mindspore import Tensor, nn
+from numpy.typing import NDArray
+
+from msrt.nn.linear import empty_parameter
+from msrt.ops.dispatch import grouped_matmul
+from msrt.ops.swiglu import swiglu
+
+
+class Experts(nn.Cell):  # type: ignore[misc]
+    """`weight1` (experts, hidden, 2·ffn) with the gate lanes before the up lanes, `weight2` (experts, ffn, hidden)."""
+
+    def __init__(self, num_experts: int, hidden_size: int, intermediate_size: int) -> None:
+        super().__init__()
+        self.weight1 = empty_parameter(num_experts, hidden_size, 2 * intermediate_size)
+        self.weight2 = empty_parameter(num_experts, intermediate_size, hidden_size)
+
+    def construct(self, x: Tensor, counts: NDArray[np.int64]) -> Tensor:
+        """Rows (slots, hidden) sorted by expert, `counts` (experts,) of them each: (slots, hidden)."""
+        gated = swiglu(grouped_matmul(x, self.weight1, counts), "halves")
+        return grouped_matmul(gated, self.weight2, counts)

@@ -1,0 +1,36 @@
+"""Layers that own one matrix: linear map, token embedding."""
+
+import numpy as np
+from mindspore import Parameter, Tensor, nn
+
+from msrt.ops.autograd import tensor
+from msrt.ops.basic import embedding, linear
+
+
+def empty_parameter(*shape: int, trainable: bool = True) -> Parameter:
+    """A float32 parameter of zeros, to be filled by `nn.init` or an import."""
+    return Parameter(tensor(np.zeros(shape, np.float32)), requires_grad=trainable)
+
+
+class Linear(nn.Cell):  # type: ignore[misc]
+    """x · weightᵀ without bias; `weight` is (out_features, in_features)."""
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.weight = empty_parameter(out_features, in_features)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """(..., in_features) gives (..., out_features)."""
+        return linear(x, self.weight)
+
+
+class VocabEmbedding(nn.Cell):  # type: ignore[misc]
+    """One row per token of the vocabulary; `weight` is (vocab_size, hidden_size)."""
+
+    def __init__(self, vocab_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.weight = empty_parameter(vocab_size, hidden_size)
+
+    def construct(self, ids: Tensor) -> Tensor:
+        """(batch, seq) int gives (batch, seq, hidden_size)."""
+        return embedding(ids, self.weight)

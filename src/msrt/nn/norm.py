@@ -1,0 +1,19 @@
+"""RMSNorm as a layer."""
+
+from mindspore import Tensor, nn
+
+from msrt.nn.linear import empty_parameter
+from msrt.ops.norm import rms_norm
+
+
+class RMSNorm(nn.Cell):  # type: ignore[misc]
+    """x / √(mean(x²) + eps) · weight over the last axis of size `width`."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = empty_parameter(width)
+        self.eps = eps
+
+    def construct(self, x: Tensor) -> Tensor:
+        """(..., width) gives the same shape."""
+        return rms_norm(x, self.weight, self.eps)

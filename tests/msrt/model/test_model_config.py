@@ -1,0 +1,163 @@
+"""What the config makes of a model section and of a config.json: every key, every refusal."""
+
+from dataclasses import replace
+
+import pytest
+
+from msmigrate.problems import UserError
+from msmigrate.pynative.keys import Use, specs_of
+from msmigrate.pynative.model import Model
+from msrt.models import build_model, config_from_hf, config_from_model_section, keys_without_effect
+from msrt.models.deepseek_v3.config import DeepSeekV3Config
+from msrt.models.deepseek_v3.section_keys import WITHOUT_EFFECT, without_effect
+
+from . import tiny_model
+from .test_rotary_positions import from_hf
+from .tiny_model import SECTION
+
+OTHER_VALUES: dict[str, object] = {
+    "vocab_size": 23, "seq_length": 12, "hidden_size": 24, "intermediate_size": 14, "num_hidden_layers": 3,
+    "num_attention_heads": 6, "max_position_embeddings": 9, "hidden_act": "gelu", "gated_linear_unit": False,
+    "add_bias_linear": True, "rms_norm_eps": 1e-3, "qk_layernorm": False, "initializer_range": 0.5,
+    "multi_latent_attention": False, "q_lora_rank": 3, "kv_lora_rank": 3, "qk_rope_head_dim": 2,
+    "qk_nope_head_dim": 3, "v_head_dim": 3, "position_embedding_type": "rope", "rope_theta": 77.0,
+    "scaling_factor": 3.0, "beta_fast": 4.0, "beta_slow": 2.0, "mscale": 2.0, "mscale_all_dim": 2.0,
+    "attention_dropout": 0.1, "hidden_dropout": 0.1, "params_dtype": "bfloat16", "compute_dtype": "bfloat16",
+    "layernorm_compute_dtype": "bfloat16", "softmax_compute_dtype": "bfloat16", "rotary_dtype": "bfloat16",
+    "router_dense_type": "bfloat16", "first_k_dense_replace": 2, "n_routed_experts": 12, "num_experts_per_tok": 4,
+    "n_shared_experts": 2, "moe_intermediate_size": 7, "moe_shared_expert_intermediate_size": 8,
+    "scoring_func": "softmax", "norm_topk_prob": False, "routed_scaling_factor": 3.0, "n_group": 2, "topk_group": 1,
+    "moe_router_enable_expert_bias": False, "moe_router_bias_update_rate": 0.5,
+    "moe_router_load_balancing_type": "aux_loss", "moe_aux_loss_coeff": 0.2, "num_nextn_predict_layers": 1,
+}  # fmt: skip
+"""A value unlike that of `tiny_model.SECTION` for every key of the manual's sample that means something."""
+
+
+def manual_keys() -> list[str]:
+    return [name for name, spec in specs_of(Model).items() if spec.key.manual == "10"]
+
+
+@pytest.mark.parametrize("name", manual_keys())
+def test_every_key_of_the_manual_changes_the_model_or_is_named_as_without_effect(name: str) -> None:
+    if name in WITHOUT_EFFECT or specs_of(Model)[name].key.use is Use.NO_EFFECT:
+        return
+    base = replace(SECTION, rotary_scaling_factor=None)
+    changed = replace(base, **{name: OTHER_VALUES[name]})  # type: ignore[arg-type]
+    before = DeepSeekV3Config.from_model_section(base)
+    try:
+        after = DeepSeekV3Config.from_model_section(changed)
+    except UserError as refused:
+        message = str(refused)
+    else:
+        assert after != before
+        return
+    assert name in message
+
+
+def test_keys_without_effect_are_listed_only_when_given() -> None:
+    assert without_effect(SECTION) == {}
+    given = replace(SECTION, num_key_value_heads=3, use_flash_attention=True, moe_token_dispatcher_type="alltoall")
+    assert set(without_effect(given)) == {"num_key_value_heads", "use_flash_attention", "moe_token_dispatcher_type"}
+    assert all(reason.endswith(".") for reason in without_effect(given).values())
+
+
+REFUSALS: list[tuple[dict[str, object], str]] = [
+    ({"n_group": 3}, r"n_group is 3, which does not divide the 8 experts .*: 8 = 3 × 2 \+ 2"),
+    ({"topk_group": 5}, "topk_group is 5; it must be from 1 to the 4 groups"),
+    ({"n_group": 8}, "n_group is 8 for 8 experts: .* at most 4"),
+    ({"num_experts_per_tok": 9, "n_group": 0}, "num_experts_per_tok is 9 but there are only 8 experts"),
+    ({"num_experts_per_tok": 6}, "6, but 2 groups .* of 2 experts hold 4"),
+    ({"num_experts_per_tok": 3}, r"3, which is not a multiple of model.topk_group \(2\)"),
+    ({"first_k_dense_replace": 3}, "first_k_dense_replace is 3 but the model has only 2 layers"),
+    ({"num_nextn_predict_layers": 1}, "num_nextn_predict_layers is 1: multi-token prediction"),
+    ({"num_nextn_predict_layers": None}, "num_nextn_predict_layers is 1: multi-token prediction"),
+    ({"qk_rope_head_dim": 5}, "qk_rope_head_dim is 5; .* even"),
+    ({"hidden_size": 0}, "hidden_size is 0; it must be at least 1"),
+    ({"hidden_size": "12"}, "hidden_size is '12'; it must be of type int"),
+    ({"norm_topk_prob": 1}, "norm_topk_prob is 1; it must be of type bool"),
+    ({"scaling_factor": 2.0}, "scaling_factor is 2.0 and model.rotary_scaling_factor is 4.0: two names"),
+    ({"moe_layer_freq": 2}, "first_k_dense_replace is 1 and model.moe_layer_freq is 2"),
+    ({"moe_layer_freq": 3, "first_k_dense_replace": 0}, "moe_layer_freq is 3; it must be from 1 to the 2 layers"),
+    ({"moe_layer_freq": (1,)}, "lists 1 values; .* each of the 2 layers"),
+    ({"moe_layer_freq": (1, 0)}, r"first_k_dense_replace \(1\) name different dense layers"),
+    ({"moe_router_load_balancing_type": "sub_seq_aux_loss"}, "is sub_seq_aux_loss and model.moe_aux_loss_coeff is 0.1"),
+    ({"moe_router_load_balancing_type": None}, "its default"),
+    ({"tie_word_embeddings": True, "untie_embeddings_and_output_weights": True}, "both true"),
+    ({"attention_bias": True}, "attention_bias is true"),
+    ({"model_type": "qwen3"}, "model_type is 'qwen3'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSALS)
+def test_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        tiny_model.config(**changes)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(UserError) as caught:
+        tiny_model.config(n_group=3, qk_rope_head_dim=5)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_both_names_of_a_setting_may_agree() -> None:
+    assert tiny_model.config(scaling_factor=4.0) == tiny_model.config()
+
+
+@pytest.mark.parametrize(
+    ("changes", "layers"),
+    [
+        ({"first_k_dense_replace": 1}, (1, 2, 3)),
+        ({"first_k_dense_replace": 0}, (0, 1, 2, 3)),
+        ({"first_k_dense_replace": 0, "moe_layer_freq": 2}, (0, 2)),
+        ({"first_k_dense_replace": 0, "moe_layer_freq": (0, 1, 1, 0)}, (1, 2)),
+        ({"first_k_dense_replace": 2, "moe_layer_freq": (0, 0, 1, 1)}, (2, 3)),
+        ({"first_k_dense_replace": 4}, ()),
+    ],
+)
+def test_layers_with_experts(changes: dict[str, object], layers: tuple[int, ...]) -> None:
+    assert tiny_model.config(num_hidden_layers=4, **changes).moe_layers == layers
+
+
+def test_a_model_without_experts_trains() -> None:
+    built = tiny_model.model(first_k_dense_replace=2)
+    parts = built.loss(*tiny_model.batch())
+    assert parts.tokens_per_expert.shape == (0, 8)
+    assert float(parts.load_balancing) == float(parts.aux) == 0.0
+
+
+def test_a_softmax_router_has_no_expert_bias() -> None:
+    assert not tiny_model.config(scoring_func="softmax").moe.expert_bias
+    assert tiny_model.config().moe.expert_bias
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "llama"}, "model_type 'llama'"),
+        ({"attention_bias": True}, "attention_bias: True; only False"),
+        ({"rope_interleave": False}, "rope_interleave: False; only True"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "quantization_config"),
+        ({"num_nextn_predict_layers": 1}, "multi-token prediction"),
+        ({"hidden_size": None}, "hidden_size is None; it must be of type int"),
+    ],
+)
+def test_config_json_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        from_hf(**changes)
+
+
+def test_null_groups_and_shared_experts_mean_none() -> None:
+    config = from_hf(n_group=None, topk_group=None, n_shared_experts=None, q_lora_rank=None)
+    assert config.moe.router.n_group == config.moe.shared_intermediate_size == 0
+    assert config.attention.q_lora_rank is None
+
+
+def test_families_are_found_by_model_type() -> None:
+    with pytest.raises(UserError, match="model_type is 'gpt9'; msrt has deepseek_v3"):
+        config_from_model_section(replace(SECTION, model_type="gpt9"))
+    with pytest.raises(UserError, match="model_type is None"):
+        config_from_hf({})
+    built = build_model(config_from_model_section(SECTION), seed=1)
+    assert float(built.loss(*tiny_model.batch()).total) > 0
+    assert keys_without_effect(replace(SECTION, use_flash_attention=True)).keys() == {"use_flash_attention"}
