@@ -1,0 +1,1 @@
+"""Parameters as one flat vector, gradient clipping, and AdamW on it."""

@@ -1,0 +1,1 @@
+"""A training run: set up, the loop, and the files it leaves behind."""

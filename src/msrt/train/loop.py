@@ -1,0 +1,78 @@
+"""The training loop."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from msmigrate.problems import UserError
+from msrt.config.resolve import Resolved
+from msrt.data import MicroBatch
+from msrt.optim.adamw import AdamW
+from msrt.optim.clip import clip_by_global_norm
+from msrt.train.gradients import Gradients, StepLoss
+from msrt.train.interfaces import TrainableModel
+from msrt.train.metrics import StepMetrics
+from msrt.train.skipping import SkipRule
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Everything the loop works with; `rate` gives the learning rate of a 0-based update."""
+
+    numbers: Resolved
+    model: TrainableModel
+    batches: Iterator[MicroBatch]
+    gradients: Gradients
+    optimizer: AdamW
+    rate: Callable[[int], float]
+    max_norm: float
+    skip: SkipRule
+
+
+def train(run: Run, report: Callable[[StepMetrics], None]) -> None:
+    """Train for all steps of the run and report each one when it is done.
+
+    Raises `UserError` when a loss or gradient norm is not finite, unless the skip rule lets the step pass without an
+    update.
+    """
+    for step in range(1, run.numbers.steps + 1):
+        started = time.perf_counter()
+        micro_batches = islice(run.batches, run.numbers.gradient_accumulation_steps)
+        loss = run.gradients(micro_batches)
+        rate = run.rate(run.optimizer.updates)
+        norm = clip_by_global_norm(run.optimizer.flat.gradients, run.max_norm)
+        if loss.finite and math.isfinite(norm):
+            run.skip.updated()
+            run.optimizer.update(rate)
+            run.model.update_expert_bias(loss.tokens_per_expert)
+        elif not run.skip.may_pass():
+            raise UserError(_diverged(step, loss, rate, norm, run))
+        report(_metrics(run.numbers, step, loss, rate, norm, time.perf_counter() - started))
+
+
+def _metrics(numbers: Resolved, step: int, loss: StepLoss, rate: float, norm: float, seconds: float) -> StepMetrics:
+    counts = loss.tokens_per_expert
+    return StepMetrics(
+        step=step,
+        loss=loss.main,
+        lr=rate,
+        grad_norm=norm,
+        consumed_samples=step * numbers.global_batch_size,
+        tokens=numbers.tokens_per_step,
+        step_time_ms=seconds * 1e3,
+        tokens_per_s=numbers.tokens_per_step / seconds,
+        load_balancing_loss=loss.load_balancing if counts.size else None,
+        tokens_per_expert=counts.tolist() if counts.size else None,
+    )
+
+
+def _diverged(step: int, loss: StepLoss, rate: float, norm: float, run: Run) -> str:
+    skipped = f", after {run.skip.in_a_row} skipped updates in a row" if run.skip.in_a_row else ""
+    return (
+        f"Stopped at step {step} of {run.numbers.steps}: loss {loss.main:g}, gradient norm {norm:g}, learning rate "
+        f"{rate:g}{skipped}. Try a lower lr_scheduler.learning_rate, a longer warm-up than {run.numbers.warmup_steps} "
+        f"steps or a lower training.max_norm than {run.max_norm:g}, and look at the samples from number "
+        f"{(step - 1) * run.numbers.global_batch_size} on. training.use_skip_step_on_nan: true passes over such steps."
+    )

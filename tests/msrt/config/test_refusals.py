@@ -1,0 +1,118 @@
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from msmigrate.problems import UserError
+from msmigrate.pynative import Config, Model
+from msmigrate.pynative.sections import Checkpoint, LoraConfig, LrScheduler, Optimizer, Parallelism, Recompute, Training
+from msrt.config.problem import Problem, refuse
+from msrt.config.refusals import judge
+
+QUIET = Config(
+    checkpoint=Checkpoint(enable_save=False), lr_scheduler=LrScheduler(type="ConstantWarmUpLR", warmup_ratio=0.1)
+)
+
+
+@dataclass(frozen=True)
+class At:
+    line: int | None
+    column: int | None
+
+
+def keys(config: Config, world: int = 1) -> list[str]:
+    return [problem.key for problem in judge(config, {}, world).problems]
+
+
+def notes(config: Config, given: Mapping[str, At] | None = None) -> str:
+    return "\n".join(judge(config, given or {}, 1).notes)
+
+
+def test_defaults_are_not_refused_and_need_no_note() -> None:
+    verdict = judge(QUIET, {}, 1)
+    assert (verdict.problems, verdict.notes) == ((), ())
+
+
+def test_refused_keys_are_named_with_their_values() -> None:
+    config = replace(
+        QUIET, parallelism=Parallelism(context_parallel=2, pipeline_parallel=4), model=Model(softmax_scale=0.1)
+    )
+    assert keys(config) == ["parallelism.context_parallel", "parallelism.pipeline_parallel", "model.softmax_scale"]
+    assert judge(config, {}, 1).problems[0].message.startswith("is 2, which msrt does not have")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Model(use_sliding_window=False),
+        Model(moe_z_loss_coeff=0.0),
+        Model(partial_rotary_factor=1.0),
+        Model(layer_types=("full_attention", "full_attention")),
+        Model(pet_config={}),
+    ],
+)
+def test_values_that_switch_a_feature_off_are_accepted(model: Model) -> None:
+    assert keys(replace(QUIET, model=model)) == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Model(use_sliding_window=True),
+        Model(moe_z_loss_coeff=1e-3),
+        Model(partial_rotary_factor=0.5),
+        Model(layer_types=("full_attention", "sliding_attention")),
+        Model(pet_config={"pet_type": "lora"}),
+    ],
+)
+def test_values_that_switch_a_feature_on_are_refused(model: Model) -> None:
+    assert len(keys(replace(QUIET, model=model))) == 1
+
+
+def test_a_refused_section_is_reported_once() -> None:
+    assert keys(replace(QUIET, lora_config=LoraConfig(target_modules=".*"))) == ["lora_config"]
+
+
+def test_what_is_not_built_yet_is_refused() -> None:
+    config = replace(QUIET, checkpoint=Checkpoint(enable_save=False, load_path="old"), optimizer=Optimizer(type="Muon"))
+    assert keys(config, world=2) == ["", "checkpoint.load_path", "optimizer.type"]
+
+
+def test_keys_without_effect_become_one_note() -> None:
+    given = {
+        path: At(1, 1) for path in ("monitor", "monitor.train_state.local_loss", "model.use_cache", "training.steps")
+    }
+    assert notes(QUIET, given) == "2 keys change nothing here: model.use_cache, monitor.train_state.local_loss."
+    assert notes(QUIET, {"model.use_cache": At(1, 1)}) == "1 key changes nothing here: model.use_cache."
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (replace(QUIET, checkpoint=Checkpoint()), "writes no checkpoints yet"),
+        (replace(QUIET, recompute=Recompute(mode="full")), "changes memory, not numbers"),
+        (replace(QUIET, training=Training(max_norm=0.0)), "multiplies every gradient by 0"),
+        (
+            replace(QUIET, lr_scheduler=LrScheduler(type="ConstantWarmUpLR", warmup_ratio=0.0004)),
+            "warmup_ratio 0.0004 of 1000 steps is 0 warm-up steps; the smallest ratio with an effect is 0.001.",
+        ),
+    ],
+)
+def test_remarks(config: Config, sentence: str) -> None:
+    assert sentence in notes(config)
+
+
+def test_problems_are_placed_in_file_override_or_default() -> None:
+    given = {"a.b": At(7, 3), "a.c": At(None, None)}
+    with pytest.raises(UserError) as caught:
+        refuse(
+            [Problem("a.b", "one."), Problem("a.c", "two."), Problem("a.d", "three."), Problem("", "four.")],
+            "x.yaml",
+            given,
+        )
+    assert str(caught.value).splitlines() == [
+        "x.yaml:7:3: a.b: one.",
+        "--set a.c: two.",
+        "x.yaml: a.d (default): three.",
+        "x.yaml: four.",
+    ]

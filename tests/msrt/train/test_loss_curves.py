@@ -1,0 +1,126 @@
+import json
+import math
+import struct
+from pathlib import Path
+
+import pytest
+from fake_model import numbers
+
+from msmigrate.problems import UnreadableError
+from msmigrate.pynative import Config, Model
+from msrt.train.curve import LossCurve, read_curve, smoothed
+from msrt.train.plot import plot_png
+from msrt.train.run_json import read_vocab_size, write_run_json
+from msrt.train.terminal_plot import plot_text
+
+FALLING = LossCurve("run", (1, 2, 3, 4), (6.0, 4.0, 3.0, 2.0), math.log(512))
+
+
+def write_rows(folder: Path, *rows: dict[str, object]) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_run_json_holds_the_config_the_numbers_and_the_versions(tmp_path: Path) -> None:
+    path = write_run_json(tmp_path, Config(model=Model(vocab_size=512)), numbers(3, 2), "a.yaml")
+    content = json.loads(path.read_text())
+    assert content["config"]["training"]["seed"] == 42
+    assert content["config"]["model"]["vocab_size"] == 512
+    assert content["numbers"]["gradient_accumulation_steps"] == 2
+    assert content["world_size"] == 1
+    assert content["config_file"] == "a.yaml"
+    assert set(content["versions"]) == {"python", "msmigrate", "mindspore", "numpy"}
+    assert content["versions"]["numpy"]
+    assert content["run_id"]
+    assert [item.name for item in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_two_runs_have_different_ids(tmp_path: Path) -> None:
+    ids = set()
+    for _ in range(2):
+        write_run_json(tmp_path, Config(), numbers(1, 1), "a.yaml")
+        ids.add(json.loads((tmp_path / "run.json").read_text())["run_id"])
+    assert len(ids) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="nowhere"):
+        write_run_json(tmp_path / "nowhere", Config(), numbers(1, 1), "a.yaml")
+
+
+def test_a_curve_is_read_with_the_loss_of_chance(tmp_path: Path) -> None:
+    run = write_rows(tmp_path / "mine", {"step": 1, "loss": 6.0}, {"step": 2, "loss": None}, {"step": 3, "loss": 5})
+    assert read_curve(run) == LossCurve("mine", (1, 3), (6.0, 5.0), None)
+    write_run_json(run, Config(model=Model(vocab_size=100)), numbers(3, 1), "a.yaml")
+    assert read_curve(run / "metrics.jsonl").chance == pytest.approx(4.60517, rel=1e-6)
+
+
+@pytest.mark.parametrize("rows", [[], [{"step": 1, "loss": None}], [{"loss": 2.0}], [{"step": 1, "loss": "2"}]])
+def test_rows_without_a_curve_are_refused(tmp_path: Path, rows: list[dict[str, object]]) -> None:
+    with pytest.raises(UnreadableError, match="has no curve"):
+        read_curve(write_rows(tmp_path, *rows))
+
+
+def test_a_damaged_run_json_is_named(tmp_path: Path) -> None:
+    assert read_vocab_size(tmp_path) is None
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(UnreadableError, match=r"run\.json is damaged"):
+        read_vocab_size(tmp_path)
+
+
+def test_smoothing_averages_over_a_thirtieth_of_the_run() -> None:
+    # 120 values: 2 to each side
+    values = tuple(float(place % 5) for place in range(120))
+    average = smoothed(values)
+    assert len(average) == 120
+    assert average[2:118] == pytest.approx([2.0] * 116)
+    assert (average[0], average[-1]) == (values[0], values[-1])
+    assert average[1] == pytest.approx((0 + 1 + 2) / 3)
+
+
+def test_smoothing_follows_a_straight_line_without_lag() -> None:
+    line = tuple(float(place) for place in range(300))
+    assert smoothed(line) == pytest.approx(line)
+
+
+def test_smoothing_leaves_a_short_run_alone() -> None:
+    assert smoothed((3.0, 1.0, 2.0)) == pytest.approx((3.0, 1.0, 2.0))
+
+
+def test_the_image_is_a_png_of_a_readable_size(tmp_path: Path) -> None:
+    target = tmp_path / "loss.png"
+    plot_png([FALLING, LossCurve("other", (1, 2), (5.0, 5.5), None)], target)
+    data = target.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", data[16:24]) == (1200, 675)
+    assert [item.name for item in tmp_path.iterdir()] == ["loss.png"]
+
+
+def test_an_image_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="nowhere"):
+        plot_png([FALLING], tmp_path / "nowhere" / "loss.png")
+
+
+def test_the_terminal_plot_falls_from_left_to_right() -> None:
+    lines = plot_text(LossCurve("run", (1, 2, 3), (3.0, 2.0, 1.0), None), height=3).splitlines()
+    assert lines == ["run: loss 3.0000 -> 1.0000", "   3.000 |*", "   2.000 | *", "   1.000 |  *", "    step  1 3"]
+
+
+def test_the_terminal_plot_marks_the_loss_of_chance() -> None:
+    text = plot_text(LossCurve("run", (1, 2), (2.0, 1.0), 3.0), height=3)
+    assert "   3.000 |--" in text
+    assert text.endswith("--- ln(vocab_size) = 3.000")
+
+
+def test_a_long_run_is_averaged_into_the_width() -> None:
+    steps = tuple(range(1, 1001))
+    lines = plot_text(LossCurve("run", steps, tuple(1000.0 / step for step in steps), None), width=40).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert lines[-1].endswith(" 1000")
+
+
+@pytest.mark.parametrize("losses", [(2.0,), (2.0, 2.0)])
+def test_a_flat_curve_can_be_drawn(losses: tuple[float, ...]) -> None:
+    text = plot_text(LossCurve("run", tuple(range(1, len(losses) + 1)), losses, None))
+    assert text.count("*") == len(losses)

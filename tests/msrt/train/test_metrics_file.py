@@ -1,0 +1,65 @@
+import json
+import math
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msmigrate.problems import Exit, UnreadableError
+from msrt.train.metrics import MetricsFile, StepMetrics, read_metrics
+
+STEP = StepMetrics(
+    step=1, loss=6.5, lr=0.0, grad_norm=1.25, consumed_samples=8, tokens=1024, step_time_ms=12.5, tokens_per_s=81920.0
+)
+
+
+def test_the_names_of_the_contract_and_nothing_else() -> None:
+    dense = ["step", "loss", "lr", "grad_norm", "consumed_samples", "tokens", "step_time_ms", "tokens_per_s"]
+    assert list(json.loads(STEP.line())) == dense
+    moe = replace(STEP, load_balancing_loss=1.0, tokens_per_expert=[[3, 1], [2, 2]])
+    assert list(json.loads(moe.line())) == [*dense, "load_balancing_loss", "tokens_per_expert"]
+    assert json.loads(moe.line())["tokens_per_expert"] == [[3, 1], [2, 2]]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_read_back_to_the_same_bits(value: float) -> None:
+    back = json.loads(replace(STEP, loss=value).line())["loss"]
+    assert struct.pack("<d", back) == struct.pack("<d", value)
+
+
+def test_numbers_that_are_not_finite_are_null() -> None:
+    line = replace(STEP, loss=math.nan, grad_norm=math.inf).line()
+    assert json.loads(line)["loss"] is None
+    assert json.loads(line)["grad_norm"] is None
+
+
+def test_each_line_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    with MetricsFile(tmp_path) as file:
+        for step in (1, 2):
+            file.write(replace(STEP, step=step))
+            assert [row["step"] for row in read_metrics(tmp_path)] == list(range(1, step + 1))
+
+
+def test_a_new_run_replaces_an_older_file(tmp_path: Path) -> None:
+    for loss in (1.0, 2.0):
+        with MetricsFile(tmp_path) as file:
+            file.write(replace(STEP, loss=loss))
+    assert [row["loss"] for row in read_metrics(tmp_path / "metrics.jsonl")] == [2.0]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="missing") as caught:
+        MetricsFile(tmp_path / "missing")
+    assert caught.value.status == Exit.UNREADABLE
+    with pytest.raises(UnreadableError, match="missing"):
+        read_metrics(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("text", ["{", "3", "[1]"])
+def test_a_broken_line_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(STEP.line() + "\n" + text + "\n")
+    with pytest.raises(UnreadableError, match=r"metrics\.jsonl:2: "):
+        read_metrics(tmp_path)
