@@ -109,3 +109,9 @@ def test_the_manuals_second_place_of_a_key() -> None:
 def test_bad_overrides(override: tuple[str, str]) -> None:
     with pytest.raises(UserError, match=r"--set|training\.steps"):
         loaded(PYNATIVE, override)
+
+
+def test_left_out_and_null_differ_where_null_means_none() -> None:
+    assert loaded().config.model.q_lora_rank == 1536
+    assert loaded(PYNATIVE.replace("num_layers: 3", "q_lora_rank: null")).config.model.q_lora_rank is None
+    assert loaded(PYNATIVE.replace("num_layers: 3", "q_lora_rank: 8")).config.model.q_lora_rank == 8

@@ -46,6 +46,10 @@ class Key:
     """Other names that files use for the same value."""
     reader_name: str | None
     """The name MindFormers reads instead, when it ignores the manual's name in silence."""
+    neutral: tuple[object, ...]
+    """Values beside the default that ask for nothing, such as a factor of 1; for a list, of its items."""
+    null_is_a_value: bool
+    """True when null in a file differs from leaving the key out."""
 
 
 def key(
@@ -63,9 +67,14 @@ def key(
     dead: bool = False,
     aliases: tuple[str, ...] = (),
     reader_name: str | None = None,
+    neutral: tuple[object, ...] = (),
+    null_is_a_value: bool = False,
 ) -> T:
     """A dataclass field that carries its `Key`; typed as its default so that sections read as plain dataclasses."""
-    about = Key(meaning, manual, use, minimum, maximum, choices, required, since, until, dead, aliases, reader_name)
+    about = Key(
+        meaning, manual, use, minimum, maximum, choices, required, since, until, dead, aliases, reader_name, neutral,
+        null_is_a_value,
+    )  # fmt: skip
     field: T = dataclasses.field(default=default, metadata={_METADATA: about})
     return field
 
@@ -90,6 +99,15 @@ class Spec:
             (self.key.since and release < _release(self.key.since))
             or (self.key.until and release > _release(self.key.until))
         )
+
+
+def asks_for_nothing(spec: Spec, value: object) -> bool:
+    """Whether a value leaves a key's feature off: null, the default, a neutral value, or false, 0, empty."""
+    if value is None or value == spec.default or value in spec.key.neutral:
+        return True
+    if isinstance(value, (tuple, list)):
+        return all(item in spec.key.neutral for item in value)
+    return spec.default is None and not value
 
 
 def _release(text: str) -> tuple[int, ...]:

@@ -1,12 +1,14 @@
 """A pynative.yaml read into the `Config` dataclasses, or refused with every reason at once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msmigrate.findings import Finding, Severity
 from msmigrate.problems import UserError
 from msmigrate.pynative.check import Checked, Place, apply_overrides, check_document
+from msmigrate.pynative.families import FAMILY_DEFAULTS
 from msmigrate.pynative.keys import nested_section, specs_of
+from msmigrate.pynative.model import Model
 from msmigrate.pynative.overrides import yaml_value
 from msmigrate.pynative.sections import Config
 from msmigrate.yaml.document import parse
@@ -44,7 +46,19 @@ def load_config(text: str, name: str, overrides: Sequence[tuple[str, str]] = ())
         raise UserError("\n".join(str(finding) for finding in errors))
     config = _built(Config, "", checked)
     assert isinstance(config, Config)
+    config = replace(config, model=_with_nullable_defaults(config.model, checked.given))
     return Loaded(config, checked.given, tuple(checked.findings))
+
+
+def _with_nullable_defaults(model: Model, given: Mapping[str, Place]) -> Model:
+    """The model with the family's default for keys that a file leaves out and whose null means something else."""
+    defaults = FAMILY_DEFAULTS.get(model.model_type or "", {})
+    left_out = {
+        spec.name: defaults[spec.name]
+        for spec in specs_of(Model).values()
+        if spec.key.null_is_a_value and f"model.{spec.name}" not in given and spec.name in defaults
+    }
+    return replace(model, **left_out)  # type: ignore[arg-type]  # the table holds values of the declared types
 
 
 def graph_sections(get: object) -> list[str]:

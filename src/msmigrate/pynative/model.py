@@ -71,7 +71,9 @@ class Model:
     # Multi-head latent attention
     multi_latent_attention: bool | None = key(None, "MLA.", manual="10")
     mla_qkv_concat: bool | None = key(None, "One matrix for the latents; a layout choice.", manual="10", use=NO_EFFECT)
-    q_lora_rank: int | None = key(None, "Rank of the query latent; null for none.", manual="10", minimum=1)
+    q_lora_rank: int | None = key(
+        None, "Rank of the query latent; null for none.", manual="10", minimum=1, null_is_a_value=True
+    )
     kv_lora_rank: int | None = key(None, "Rank of the key-value latent.", manual="10", minimum=1)
     qk_rope_head_dim: int | None = key(
         None, "Rotated part of a query or key head.", manual="10", minimum=1, aliases=("qk_pos_emb_head_dim",)
@@ -96,11 +98,11 @@ class Model:
     rope_type: str | None = key(None, "Kind of rotary scaling in Hugging Face's form.", use=NO_EFFECT)
     original_max_position_embeddings: int | None = key(None, "Length before YaRN.", minimum=1)
     partial_rotary_factor: float | None = key(
-        None, "Rotated part of a head.", use=REFUSED, minimum=0, maximum=1, aliases=("rotary_percent",)
+        None, "Rotated part of a head.", use=REFUSED, minimum=0, maximum=1, aliases=("rotary_percent",), neutral=(1.0,)
     )
     rotary_interleaved: bool | None = key(None, "Lane order of the rotation.", use=NO_EFFECT)
     rotary_cos_format: int | None = key(None, "Layout of the cosine table.", use=NO_EFFECT)
-    rotary_seq_len_interpolation_factor: float | None = key(None, "Linear interpolation.", use=REFUSED)
+    rotary_seq_len_interpolation_factor: float | None = key(None, "Linear interpolation.", use=REFUSED, neutral=(1.0,))
     use_rope_scaling: bool | None = key(None, "Llama 3 scaling.", use=REFUSED)
 
     # Dropout
@@ -261,7 +263,9 @@ class Model:
     max_window_layers: int | None = key(None, "Sliding window (Qwen); needs use_sliding_window.", use=NO_EFFECT)
     sliding_window: int | None = key(None, "Sliding window (Qwen); needs use_sliding_window.", use=NO_EFFECT)
     use_sliding_window: bool | None = key(None, "Sliding-window attention.", use=REFUSED)
-    layer_types: tuple[str, ...] | None = key(None, "Attention type of each layer.", use=REFUSED)
+    layer_types: tuple[str, ...] | None = key(
+        None, "Attention type of each layer.", use=REFUSED, neutral=("full_attention",)
+    )
     window_size: tuple[int, ...] | None = key(None, "Sliding-window attention.", use=REFUSED)
 
     # Architectures msrt does not have

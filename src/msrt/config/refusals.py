@@ -3,16 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from msmigrate.pynative import Config, Spec, Use, nested_section, specs_of
+from msmigrate.pynative import Config, Use, asks_for_nothing, nested_section, specs_of
 from msrt.config.degrees import ranks
 from msrt.config.problem import Place, Problem
 from msrt.config.schedule import warmup_steps
-
-NEUTRAL: dict[str, object] = {
-    "model.partial_rotary_factor": 1.0,
-    "model.rotary_seq_len_interpolation_factor": 1.0,
-}
-"""Values that ask for nothing, beside a key's default and the off values (false, 0, empty)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +34,11 @@ def _refused(config: Config) -> Iterator[Problem]:
         if spec.key.use is not Use.REFUSED or any(spec.path.startswith(path + ".") for path in reported):
             continue
         value = value_at(config, spec.path)
-        if _asks_for_nothing(spec, value):
+        if asks_for_nothing(spec, value):
             continue
         reported.append(spec.path)
         shown = "given" if nested_section(spec.annotation) else repr(value)
         yield Problem(spec.path, f"is {shown}, which msrt does not have ({spec.key.meaning}) Remove the key.")
-
-
-def _asks_for_nothing(spec: Spec, value: object) -> bool:
-    if value is None or value == spec.default or value == NEUTRAL.get(spec.path, spec.default):
-        return True
-    if spec.path == "model.layer_types":
-        return isinstance(value, tuple) and set(value) == {"full_attention"}
-    return spec.default is None and not value
 
 
 def value_at(config: Config, path: str) -> object:

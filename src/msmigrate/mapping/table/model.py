@@ -6,7 +6,7 @@ from msmigrate.findings import nearest
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Rule, derived, goes, judged, leaf_value
-from msmigrate.pynative import Model, Spec, Use, specs_of
+from msmigrate.pynative import Model, Spec, Use, asks_for_nothing, specs_of
 from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, READER_DEFAULTS
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value
@@ -217,14 +217,7 @@ def _worth_writing(spec: Spec, value: Value) -> bool:
         return True
     if spec.key.use is Use.NO_EFFECT or spec.name in ("quantization_config", "params_dtype", "compute_dtype"):
         return False
-    return not (spec.key.use is Use.REFUSED and is_neutral(value))
-
-
-def is_neutral(value: Value) -> bool:
-    """Whether a value asks for nothing: off, empty, a factor of one, or full attention in every layer."""
-    if isinstance(value, list) and value and all(item == "full_attention" for item in value):
-        return True
-    return value in (None, False, [], {}, 0, 1.0)
+    return not (spec.key.use is Use.REFUSED and asks_for_nothing(spec, value))
 
 
 def _from_family(name: str, kind: str | None) -> Outcome | None:
