@@ -26,8 +26,8 @@ class LossParts(NamedTuple):
     """(layers with experts, experts) int64: tokens that each expert got."""
 
 
-class Model(Protocol):
-    """A language model on one process."""
+class TrainableModel(Protocol):
+    """What the training loop needs from a model, whichever family it is."""
 
     def loss(
         self,
@@ -44,16 +44,6 @@ class Model(Protocol):
         """
         ...
 
-    def logits(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
-        """Scores of the next token: (batch, seq, vocab) float32."""
-        ...
-
-    def trace(
-        self, input_ids: Tensor, position_ids: Tensor | None = None, attention_mask: Tensor | None = None
-    ) -> dict[str, NDArray[np.generic]]:
-        """Inner values by the names of the contract's probe: hidden.embed, hidden.K, router.K.logits, …"""
-        ...
-
     def start_step(self) -> None:
         """Forgets what the global balance loss remembers of earlier micro-batches: call before an optimizer step's
         first one."""
@@ -65,6 +55,20 @@ class Model(Protocol):
 
     def trainable_params(self) -> Sequence[Parameter]:
         """The parameters that the optimizer trains, in the network's order."""
+        ...
+
+
+class Model(TrainableModel, Protocol):
+    """A language model on one process: what training needs, and what the probe and the exchange of weights ask for."""
+
+    def logits(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
+        """Scores of the next token: (batch, seq, vocab) float32."""
+        ...
+
+    def trace(
+        self, input_ids: Tensor, position_ids: Tensor | None = None, attention_mask: Tensor | None = None
+    ) -> dict[str, NDArray[np.generic]]:
+        """Inner values by the names of the contract's probe: hidden.embed, hidden.K, router.K.logits, …"""
         ...
 
     def name_table(self) -> tuple[NameRow, ...]:

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msrt.data import MicroBatch
-from msrt.models.api import LossParts
+from msrt.models.api import LossParts, TrainableModel
 from msrt.ops.autograd import array
 from msrt.optim.flat import FlatParameters
-from msrt.train.interfaces import TrainableModel
 
 
 @dataclass(frozen=True, slots=True)

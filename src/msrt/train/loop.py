@@ -9,10 +9,10 @@ from itertools import islice
 from msmigrate.problems import UserError
 from msrt.config.resolve import Resolved
 from msrt.data import MicroBatch
+from msrt.models.api import TrainableModel
 from msrt.optim.adamw import AdamW
 from msrt.optim.clip import clip_by_global_norm
 from msrt.train.gradients import Gradients, StepLoss
-from msrt.train.interfaces import TrainableModel
 from msrt.train.metrics import StepMetrics
 from msrt.train.skipping import SkipRule
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import mindspore as ms
 import numpy as np
 from mindspore import ops
-from numpy.typing import NDArray
 
 from msrt.config.resolve import Resolved
 from msrt.data import MicroBatch
 from msrt.models.api import LossParts
+from msrt.ops.autograd import Ints
 
 ms.runtime.launch_blocking()
 
@@ -25,7 +25,7 @@ class Bigram:
         self.table = ms.Parameter(ms.Tensor(values), name="table")
         self.counts = COUNTS if experts else np.zeros((0, 2), np.int64)
         self.started = 0
-        self.told: list[NDArray[np.int64]] = []
+        self.told: list[Ints] = []
 
     def loss(
         self,
@@ -46,7 +46,7 @@ class Bigram:
     def start_step(self) -> None:
         self.started += 1
 
-    def update_expert_bias(self, counts: NDArray[np.int64]) -> None:
+    def update_expert_bias(self, counts: Ints) -> None:
         self.told.append(counts)
 
     def trainable_params(self) -> Sequence[ms.Parameter]:
