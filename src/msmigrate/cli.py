@@ -1,6 +1,6 @@
 """The command line of msmigrate: options in, library calls, texts and exit statuses out."""
 
-import io
+import os
 import sys
 from typing import Annotated, Any
 
@@ -8,6 +8,7 @@ import typer
 
 from msmigrate import __version__
 from msmigrate.problems import Exit, UsageError, UserError
+from msmigrate.streams import say, speak_utf8
 
 app = typer.Typer(
     add_completion=False,
@@ -25,26 +26,18 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"msmigrate {__version__}")
         return
-    _speak_utf8()
+    speak_utf8()
     debug = "--debug" in sys.argv
     try:
         app()
     except UserError as error:
         if debug:
             raise
-        sys.stderr.write(f"msmigrate: {error}\n")
+        say(f"msmigrate: {error}")
         sys.exit(error.status)
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains about the pipe once more at exit
         sys.exit(Exit.NO)
-
-
-def _speak_utf8() -> None:
-    """Messages hold Chinese and signs such as ×: what a terminal cannot show becomes an escape instead of a failure."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            encoding = stream.encoding if stream.isatty() else "utf-8"
-            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def _version(show: bool) -> None:
@@ -87,6 +80,8 @@ def convert_command(
 
     if in_place and output is not None:
         raise UsageError("--in-place and -o name two outputs; give one of them")
+    if in_place and graph == "-":
+        raise UsageError("--in-place needs a file; standard input has none")
     options = Options(
         target=_choice(Target, target, "--target"),
         manual_only=manual_only,

@@ -1,7 +1,7 @@
 """The commands as functions: files in, files and messages out, an exit status back."""
 
 import json
-import sys
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msmigrate.options import Options
 from msmigrate.problems import Exit, UnreadableError, UsageError, UserError
+from msmigrate.streams import print_result, say
 from msmigrate.yaml.scalars import Value
 from msmigrate.yaml.source import read_source, write_whole
 
@@ -39,6 +40,7 @@ def run_convert(request: ConvertRequest) -> Exit:
     from msmigrate.report import remarks, summary
     from msmigrate.yaml.document import parse
 
+    _refuse_clashing_paths(request)
     source = read_source(request.graph)
     document = parse(source)
     options = replace(request.options, overrides=read_overrides(request.sets))
@@ -48,22 +50,21 @@ def run_convert(request: ConvertRequest) -> Exit:
     try:
         conversion = convert(document, with_local_config(options, document))
     except AlreadyPynativeError as known:
-        _say(str(known))
+        say(str(known))
         return Exit.DONE
     for remark in remarks(conversion):
-        _say(remark)
+        say(remark)
+    _write_report(conversion, request)
     if conversion.text is None:
-        _say(f"{source.name}: nothing was written: {_refusal_count(len(conversion.refusals))}")
-        _write_report(conversion, request)
+        say(f"{source.name}: nothing was written: {_counted(len(conversion.refusals), 'reason')} above")
         return Exit.NO
     status = _deliver(source.encode(conversion.text), request)
-    _write_report(conversion, request)
-    _say(f"{source.name}: {summary(conversion)}")
+    say(f"{source.name}: {summary(conversion)}")
     return status
 
 
-def _refusal_count(count: int) -> str:
-    return "1 reason above" if count == 1 else f"{count} reasons above"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def read_overrides(sets: Sequence[str]) -> dict[str, Value]:
@@ -85,18 +86,27 @@ def _deliver(data: bytes, request: ConvertRequest) -> Exit:
     if request.dry_run:
         return Exit.DONE
     if not to_file:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        print_result(data)
         return Exit.DONE
     assert target is not None
-    if not request.in_place and _same_file(target, request.graph):
-        raise UsageError(f"-o {target} is the input file; --in-place replaces it and keeps {target}.bak")
+    if request.in_place and os.path.lexists(f"{target}.bak"):
+        raise UsageError(f"--in-place keeps the old file as {target}.bak, which exists already; move it away")
     write_whole(target, data, backup=f"{target}.bak" if request.in_place else None)
     return Exit.DONE
 
 
-def _same_file(left: str, right: str) -> bool:
-    return Path(left).exists() and Path(right).exists() and Path(left).samefile(right)
+def _refuse_clashing_paths(request: ConvertRequest) -> None:
+    """No output may stand where the input, another output or a kept file is."""
+    backup = f"{request.graph}.bak" if request.in_place else None
+    if request.output is not None and _same(request.output, request.graph):
+        raise UsageError(f"-o {request.output} is the input file; --in-place replaces it and keeps {request.graph}.bak")
+    for taken in (request.graph, request.output, backup):
+        if request.report is not None and taken is not None and _same(request.report, taken):
+            raise UsageError(f"--report {request.report} would overwrite {taken}; give it a path of its own")
+
+
+def _same(left: str, right: str) -> bool:
+    return "-" not in (left, right) and os.path.realpath(left) == os.path.realpath(right)
 
 
 def _compare(path: str, data: bytes) -> Exit:
@@ -108,7 +118,7 @@ def _compare(path: str, data: bytes) -> Exit:
         raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
     if present == data:
         return Exit.DONE
-    _say(f"{path} would change")
+    say(f"{path} would change")
     return Exit.NO
 
 
@@ -118,11 +128,11 @@ def _write_report(conversion: "Conversion", request: ConvertRequest) -> None:
     if request.report is None:
         return
     if request.report_format == "json":
-        text = json.dumps(report_object(conversion), ensure_ascii=False, indent=1) + "\n"
+        text = json.dumps(report_object(conversion), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     else:
         text = (markdown_report if request.report_format == "markdown" else text_report)(conversion)
     if request.report == "-":
-        sys.stderr.write(text)
+        say(text.rstrip("\n"))
         return
     write_whole(request.report, text.encode())
 
@@ -133,33 +143,31 @@ def run_lint(paths: Sequence[str], output_format: str) -> Exit:
     from msmigrate.lint import findings_object, lint, syntax_finding
 
     findings: list[Finding] = []
+    read = 0
     status = Exit.DONE
     for path in paths:
         try:
             source = read_source(path)
         except UnreadableError as error:
-            _say(str(error))
+            say(str(error))
             status = Exit.UNREADABLE
             continue
         try:
             found = lint(source)
         except UserError as error:
             found = [syntax_finding(source, error)]
+        read += 1
         findings += found
     if any(finding.severity is not Severity.NOTE for finding in findings):
         status = max(status, Exit.NO)
     if output_format == "json":
-        print(json.dumps(findings_object(findings), ensure_ascii=False, indent=1))
+        text = json.dumps(findings_object(findings), ensure_ascii=False, indent=1) + "\n"
     else:
-        for finding in findings:
-            print(finding)
-        _say(_lint_summary(len(paths), len(findings)))
+        text = "".join(f"{finding}\n" for finding in findings)
+    print_result(text.encode())
+    if output_format == "text":
+        say(f"{_counted(read, 'file')} checked: " + (_counted(len(findings), "finding") if findings else "no findings"))
     return status
-
-
-def _lint_summary(files: int, findings: int) -> str:
-    counted = "1 file" if files == 1 else f"{files} files"
-    return f"{counted} checked: " + ("no findings" if not findings else f"{findings} findings")
 
 
 def run_schema(output: str | None, *, check: bool) -> Exit:
@@ -172,11 +180,7 @@ def run_schema(output: str | None, *, check: bool) -> Exit:
             raise UsageError("--check needs -o FILE to compare with")
         return _compare(output, data)
     if output is None or output == "-":
-        sys.stdout.buffer.write(data)
+        print_result(data)
         return Exit.DONE
     write_whole(output, data)
     return Exit.DONE
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")

@@ -8,7 +8,7 @@ from msmigrate.mapping.graph_file import Family, GraphFile, family_of, is_expand
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome
 from msmigrate.mapping.rows import match
 from msmigrate.mapping.settle import settle
-from msmigrate.mapping.spelling import misspelt, section_of
+from msmigrate.mapping.spelling import Section, misspelt, section_of
 from msmigrate.mapping.table import BY_GRAPH_PATH, DERIVATIONS, DERIVED
 from msmigrate.options import Options
 from msmigrate.problems import UserError
@@ -103,11 +103,18 @@ class _Decisions:
 
     def leaf(self, leaf: Leaf, *, counted: bool = True) -> None:
         """Decide on a leaf; `counted` is False for keys that an alias or merge key brings in."""
-        row = match(BY_GRAPH_PATH, self.context.graph.row_key(leaf.path))
-        if _stands_for_others(leaf) and (row is None or row.fate is not Fate.DROPPED):
-            self.expanded(leaf, counted=counted)
-            return
-        outcome = self.unknown(leaf) if row is None else row.decide(self.context, leaf)
+        graph = self.context.graph
+        section = section_of(graph, leaf.path)
+        row = match(BY_GRAPH_PATH, graph.row_key(leaf.path))
+        if _stands_for_others(leaf):
+            matters = section.matters if section else row is None or row.fate is not Fate.DROPPED
+            if matters:
+                self.expanded(leaf, counted=counted)
+                return
+        if row is None:
+            outcome = self.unknown(leaf) if section is None else self.bare_section(leaf, section)
+        else:
+            outcome = row.decide(self.context, leaf)
         self.add(leaf, settle(self.context, outcome, row), counted=counted)
 
     def expanded(self, leaf: Leaf, *, counted: bool) -> None:
@@ -116,26 +123,34 @@ class _Decisions:
         base = leaf.path[:-1] if merge else leaf.path
         why = "the keys that it brings in are written out"
         self.add(leaf, Outcome(Fate.FLATTENED, Effect.NONE, why), counted=counted)
-        sources = merge_sources(leaf.node) if merge else [resolved(leaf.node)]
-        own = _own_keys(self.context.graph.document, base) if merge else frozenset()
-        for source in sources:
+        if not merge:
+            for inner in leaves(resolved(leaf.node), base, leaf.key):
+                self.leaf(inner, counted=False)
+            return
+        taken = _own_keys(self.context.graph.document, base)
+        for source in merge_sources(leaf.node):
             for inner in leaves(source, base, leaf.key):
-                if not merge or inner.path[len(base)] not in own:
+                if inner.path[len(base)] not in taken:
                     self.leaf(inner, counted=False)
+            taken = taken | {entry.key.text for entry in source.entries}
 
     def unknown(self, leaf: Leaf) -> Outcome:
-        section = section_of(self.context.graph, leaf.path)
-        if section and value_of(leaf.node) is None:
-            if section.matters:
-                line = (leaf.key or leaf.node).span.start.line
-                self.context.note(
-                    f"`{dotted(leaf.path)}` (line {line}) is empty: graph mode takes the defaults of the whole section"
-                )
-            return Outcome(Fate.DROPPED, Effect.NONE, "an empty section: graph mode takes its defaults")
         lost, close = misspelt(self.context.graph, leaf.path)
         advice = f"did you mean `{close}`?" if close else None
         kind = "key" if lost == dotted(leaf.path) else "section"
-        return Outcome(Fate.UNKNOWN, Effect.NONE, f"no mode has a {kind} `{lost}`; it is not carried", help=advice)
+        why = f"{kind} `{lost}` is not in the mapping table; it is not carried"
+        return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
+
+    def bare_section(self, leaf: Leaf, section: Section) -> Outcome:
+        """A section without keys: graph mode takes its defaults, which is worth a word when it matters."""
+        if self.context.graph.section(dotted(leaf.path)):
+            raise AssertionError("a section with keys is no leaf")
+        if section.matters:
+            line = (leaf.key or leaf.node).span.start.line
+            self.context.note(
+                f"`{dotted(leaf.path)}` (line {line}) is empty: graph mode takes the defaults of the whole section"
+            )
+        return Outcome(Fate.DROPPED, Effect.NONE, "an empty section: graph mode takes its defaults")
 
     def add(self, leaf: Leaf, outcome: Outcome, *, counted: bool) -> None:
         if outcome.writes and outcome.pynative is not None:
@@ -212,11 +227,13 @@ class _Decisions:
             leaf = self.list_around(leaf)
         containers = tuple(reversed(_containers(self.context.graph.document.root, leaf.path)))
         if outcome.node is None:
-            return Item(names, written_value(outcome), containers=containers)
+            value = written_value(outcome)
+            kept = outcome.fate is Fate.FLATTENED or value == value_of(leaf.node)
+            return Item(
+                names, value, leaf.node if kept else None, key=leaf.key if kept else None, containers=containers
+            )
         verbatim = outcome.value is Carry.TEXT
-        value = None if verbatim else outcome.value
-        assert not isinstance(value, Carry)
-        return Item(names, value, leaf.node, verbatim, leaf.key, containers)
+        return Item(names, written_value(outcome), leaf.node, verbatim, leaf.key, containers)
 
     def list_around(self, leaf: Leaf) -> Leaf:
         """The list that a leaf inside a list of mappings belongs to: it moves as a whole."""

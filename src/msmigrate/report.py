@@ -1,5 +1,6 @@
 """The account of a conversion: every leaf once, as JSON for machines, as text and Markdown for people."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,12 +47,23 @@ def _entry_object(entry: Entry) -> dict[str, object]:
         "pynative": outcome.pynative,
         "fate": outcome.fate.value,
         "effect": outcome.effect.value,
-        "old": entry.old,
-        "new": entry.new,
+        "old": _json_value(entry.old),
+        "new": _json_value(entry.new),
         "why": outcome.why,
         "arithmetic": outcome.arithmetic,
         "span": place,
     }
+
+
+def _json_value(value: Value) -> Value:
+    """A value that JSON can hold: numbers that are not finite as their YAML text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return spell(value)
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _json_value(item) for name, item in value.items()}
+    return value
 
 
 def summary(conversion: Conversion) -> str:
@@ -133,17 +145,22 @@ def _groups(conversion: Conversion) -> Iterator[tuple[str, list[_Row]]]:
         Fate.REFUSED: "Refused",
         Fate.UNKNOWN: "Unknown",
         Fate.COMPUTED: "Computed",
-        Fate.DEFAULT: "Written because the modes default differently",
         Fate.DROPPED: "Dropped",
         Fate.RENAMED: "Renamed",
         Fate.FLATTENED: "Flattened",
         Fate.SAME: "Same",
     }
     for fate, title in titles.items():
-        entries = [entry for entry in conversion.entries if entry.outcome.fate is fate]
+        entries = [entry for entry in conversion.entries if entry.outcome.fate is fate and _has_source(entry)]
         if entries:
-            shared = _shared(entries)
-            yield f"{title} ({len(entries)})", [_row(group) for group in shared]
+            yield f"{title} ({len(entries)})", [_row(group) for group in _shared(entries)]
+    added = [entry for entry in conversion.entries if not _has_source(entry)]
+    if added:
+        yield f"Written because the modes differ ({len(added)})", [_row(group) for group in _shared(added)]
+
+
+def _has_source(entry: Entry) -> bool:
+    return entry.graph is not None or not entry.outcome.writes
 
 
 def _shared(entries: list[Entry]) -> list[list[Entry]]:

@@ -1,5 +1,6 @@
 """Everything that the table's rules may ask: the file, the options, the facts, and each derived key once."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -7,7 +8,7 @@ from msmigrate.mapping.graph_file import GraphFile
 from msmigrate.mapping.outcome import Outcome
 from msmigrate.mapping.schedule import SEMI_AUTO_MODES, BatchFactors, Result, global_batch
 from msmigrate.options import Options
-from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.scalars import Value, spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +62,25 @@ class Context:
             return Fact(1, "use_parallel: False")
         if not self.degrees_hold:
             return Fact(None, "unknown")
+        return Fact(self.devices_of_degrees(), "dp·mp·pp" + ("·cp" if self.degree("context_parallel") > 1 else ""))
+
+    def devices_of_degrees(self) -> int | None:
+        """The product of the file's degrees; None when they do not hold."""
+        if not self.degrees_hold:
+            return None
         names = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel")
-        product = 1
-        for name in names:
-            product *= self.degree(name)
-        return Fact(product, "dp·mp·pp" + ("·cp" if self.degree("context_parallel") > 1 else ""))
+        return math.prod(self.degree(name) for name in names)
 
     def samples(self) -> Fact:
         """Samples of the training data set."""
-        if self.options.samples is not None:
-            return Fact(self.options.samples, "--samples")
         sizes = self.graph.value("train_dataset.data_loader.sizes")
+        if self.options.samples is not None:
+            if isinstance(sizes, list) and sizes and sizes[0] not in (0, self.options.samples):
+                self.note(
+                    f"--samples {self.options.samples} decides the steps, but `sizes` stays {spell(sizes)}; set "
+                    "train_dataset.dataloader.sizes too if the data set changes"
+                )
+            return Fact(self.options.samples, "--samples")
         if isinstance(sizes, list) and sizes and isinstance(sizes[0], int) and sizes[0] > 0:
             return Fact(sizes[0], "train_dataset.data_loader.sizes")
         number = self.graph.value("train_dataset.data_loader.num_samples")

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from msmigrate.problems import UserError
 from msmigrate.yaml.document import Document, effective_entries, value_of
-from msmigrate.yaml.nodes import Alias, Mapping, Node, Path, Scalar, Sequence, dotted, resolved
-from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.nodes import Alias, Mapping, Node, Path, Scalar, Sequence, resolved
+from msmigrate.yaml.scalars import Value, is_unsafe_float, spell
 
 
 class Family(StrEnum):
@@ -63,6 +63,22 @@ class GraphFile:
             raise self._wrong(path, "a whole number of at least 1")
         return value
 
+    def number(self, path: str, default: float) -> float:
+        """A number; a text such as 5e-1, which only the reader's YAML takes for one, counts as the number meant."""
+        value = self.value(path, default)
+        if isinstance(value, str) and is_unsafe_float(value):
+            return float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        raise self._wrong(path, "a number")
+
+    def section(self, path: str) -> bool:
+        """Whether the file gives a section with keys in it; raises UserError for a list or a single value."""
+        value = self.value(path)
+        if value is None or isinstance(value, dict):
+            return bool(value)
+        raise self.no_section(path)
+
     def flag(self, path: str, default: bool) -> bool:
         """True or False."""
         value = self.value(path, default)
@@ -104,8 +120,22 @@ class GraphFile:
         node = self.document.find((*path, "type"))
         return str(value_of(node)) if node is not None else "?"
 
+    def no_section(self, path: str) -> UserError:
+        """The error for a list or a single value where keys belong."""
+        kind = "a list" if isinstance(self.value(path), list) else "a single value"
+        return UserError(
+            f"{self.place(path)}: `{path}` is {kind}; expected a section of keys, such as `{path}:` and keys below"
+        )
+
     def _wrong(self, path: str, expected: str) -> UserError:
-        return UserError(f"{self.place(path)}: `{path}` is {self.value(path)!r}; expected {expected}")
+        value = self.value(path)
+        advice = "; remove the quotes" if isinstance(value, str) and self._quoted(path) else ""
+        return UserError(f"{self.place(path)}: `{path}` is {spell(value)}; expected {expected}{advice}")
+
+    def _quoted(self, path: str) -> bool:
+        node = self.node(path)
+        shown = resolved(node) if node is not None else None
+        return isinstance(shown, Scalar) and shown.style is not None
 
 
 def family_of(graph: GraphFile) -> Family:
@@ -115,8 +145,10 @@ def family_of(graph: GraphFile) -> Family:
         return Family.SPLIT
     if any(root.get(key) is not None for key in ("training_args", "checkpoint_config", "distribute_parallel_config")):
         return Family.LLMTRAINER
+    if graph.flag("use_legacy", False):
+        return Family.LEGACY
     legacy_marks = ("model.arch", "model.model_config.type", "model_config")
-    if any(graph.given(path) for path in legacy_marks) and graph.value("use_legacy", True) is not False:
+    if any(graph.given(path) for path in legacy_marks) and not graph.given("use_legacy"):
         return Family.LEGACY
     return Family.MCORE
 
@@ -125,11 +157,6 @@ def is_pynative(document: Document) -> bool:
     """Whether a file is a pynative.yaml already: it has a section of that kind and none of Graph mode's."""
     has = {entry.key.text for entry in document.root.entries}
     return bool(has.intersection(PYNATIVE_SECTIONS)) and not has.intersection(GRAPH_SECTIONS)
-
-
-def path_text(path: Path) -> str:
-    """A path for reports."""
-    return dotted(path)
 
 
 def is_expanded(node: Node) -> bool:

@@ -35,7 +35,10 @@ def cut(num_layers: int, pipeline_stage: int, interleave: int, offset: Value) ->
     base = num_layers // parts
     layers = tuple(tuple(base + extra for extra in row) for row in table)
     total = sum(sum(row) for row in layers)
-    if total != num_layers or min(min(row) for row in layers) < 0:
+    least = min(min(row) for row in layers)
+    if least < 0:
+        return f"{parts} parts of {base} layers plus the offsets leave one part with {least} layers"
+    if total != num_layers:
         return f"{parts} parts of {base} layers plus the offsets hold {total} layers, the model has {num_layers}"
     return Stages(layers)
 
@@ -60,13 +63,18 @@ def per_stage(value: Value, pipeline_stage: int, interleave: int, name: str) -> 
     return table
 
 
-def first_of_each(stages: Stages, counts: Sequence[Sequence[int]]) -> list[int]:
-    """Ids of the first `counts[chunk][stage]` layers of every part, ascending; a count past a part takes it whole."""
+def first_of_each(stages: Stages, counts: Sequence[Sequence[int]], extra: int = 0) -> list[int]:
+    """Ids of the first `counts[chunk][stage]` layers of every part, ascending; a count past a part takes it whole.
+
+    `extra` layers, those of multi-token prediction, stand behind the last part.
+    """
     ids: list[int] = []
     for chunk, row in enumerate(counts):
         for stage, count in enumerate(row):
             first = stages.first_layer(chunk, stage)
-            ids.extend(range(first, first + min(count, stages.layers[chunk][stage])))
+            last_part = chunk == len(counts) - 1 and stage == len(row) - 1
+            held = stages.layers[chunk][stage] + (extra if last_part else 0)
+            ids.extend(range(first, first + min(count, held)))
     return ids
 
 

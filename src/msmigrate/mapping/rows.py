@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 from msmigrate.mapping.context import Context, Derivation
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused
+from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.document import value_of
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value
+
+_CARRIED = (Fate.SAME, Fate.RENAMED, Fate.FLATTENED)
 
 Rule = Callable[[Context, "Row", Leaf], Outcome]
 """Decides on a leaf."""
@@ -37,6 +40,8 @@ class Row:
         """The outcome for a leaf that the row matches."""
         if self.rule is not None:
             return self.rule(context, self, leaf)
+        if value_of(leaf.node) is None and self.fate in _CARRIED and not self._takes_null():
+            return dropped("null, as if it were absent", Effect.NONE, self.pynative)
         if self.fate is Fate.DROPPED:
             return dropped(self.why, self.effect, self.pynative)
         if self.fate is Fate.REFUSED:
@@ -45,6 +50,10 @@ class Row:
             assert self.pynative is not None
             return context.derive(self.pynative) or dropped(self.why, Effect.NONE, self.pynative)
         return self.carry(leaf)
+
+    def _takes_null(self) -> bool:
+        spec = specs_of(Config).get(self.pynative or "")
+        return spec is None or "None" in str(spec.annotation)
 
     def carry(self, leaf: Leaf) -> Outcome:
         """The leaf's own text under the row's pynative key."""

@@ -10,7 +10,7 @@ from msmigrate.pynative import Config, Spec, specs_of
 from msmigrate.pynative.values import Mismatch, typed
 from msmigrate.yaml.document import value_of
 from msmigrate.yaml.nodes import Node, Scalar, Sequence, resolved
-from msmigrate.yaml.scalars import Value, is_unsafe_float, spell
+from msmigrate.yaml.scalars import Value, is_date, is_unsafe_float, spell
 
 
 def settle(context: Context, outcome: Outcome, row: Row | None) -> Outcome:
@@ -62,7 +62,9 @@ def _taken(context: Context, outcome: Outcome, spec: Spec, lost: Effect) -> Outc
     if value == spec.default or (spec.path.startswith("model.") and spec.key.manual is None):
         return dropped(f"{reason}; {spell(value)} is what holds without it", pynative=None)
     if lost is Effect.TRAINING:
-        return refused(f"{reason}, and {spell(value)} would be lost", advice="leave out --manual-only")
+        return refused(
+            f"{reason}, and {spell(value)} would be lost", pynative=spec.path, advice="leave out --manual-only"
+        )
     return dropped(reason, lost)
 
 
@@ -79,13 +81,9 @@ def _typed(outcome: Outcome, spec: Spec) -> Outcome:
     if not outcome.writes:
         return outcome
     value = _new_value(outcome)
-    if outcome.node is not None and "float" in str(spec.annotation):
-        safe = _respelled(outcome.node)
-        if safe != value:
-            outcome = replace(outcome, value=safe).noting(
-                "respelled: the readers take a number without a point as text"
-            )
-            value = safe
+    if outcome.node is not None and outcome.value is Carry.TEXT and _is_misread(outcome.node, spec):
+        value = _respelled(outcome.node, spec)
+        outcome = replace(outcome, value=value).noting("respelled: the readers would take its text for something else")
     found = typed(spec, value)
     if isinstance(found, Mismatch):
         return refused(found.message, pynative=outcome.pynative, advice=found.help, final=True)
@@ -99,11 +97,25 @@ def _new_value(outcome: Outcome) -> Value:
     return outcome.value
 
 
-def _respelled(node: Node) -> Value:
+def _is_misread(node: Node, spec: Spec) -> bool:
+    """Whether the readers take a plain scalar in a node for another kind of value than its author means."""
+    shown = resolved(node)
+    if isinstance(shown, Sequence):
+        return any(_is_misread(item, spec) for item in shown.items)
+    if not isinstance(shown, Scalar) or shown.style is not None:
+        return False
+    return is_date(shown.text) or (_takes_floats(spec) and is_unsafe_float(shown.text))
+
+
+def _respelled(node: Node, spec: Spec) -> Value:
     """The value of a node with plain scalars such as 1e-5 taken as the numbers that their author meant."""
     shown = resolved(node)
     if isinstance(shown, Sequence):
-        return [_respelled(item) for item in shown.items]
-    if isinstance(shown, Scalar) and shown.style is None and is_unsafe_float(shown.text):
+        return [_respelled(item, spec) for item in shown.items]
+    if isinstance(shown, Scalar) and shown.style is None and _takes_floats(spec) and is_unsafe_float(shown.text):
         return float(shown.text)
     return value_of(shown)
+
+
+def _takes_floats(spec: Spec) -> bool:
+    return "float" in str(spec.annotation)

@@ -50,6 +50,8 @@ class Key:
     """Values beside the default that ask for nothing, such as a factor of 1; for a list, of its items."""
     null_is_a_value: bool
     """True when null in a file differs from leaving the key out."""
+    layers: bool
+    """True for lists of layer ids and ranges, and for mappings to such lists."""
 
 
 def key(
@@ -69,11 +71,13 @@ def key(
     reader_name: str | None = None,
     neutral: tuple[object, ...] = (),
     null_is_a_value: bool = False,
+    layers: bool = False,
 ) -> T:
     """A dataclass field that carries its `Key`; typed as its default so that sections read as plain dataclasses."""
     about = Key(
         meaning, manual, use, minimum, maximum, choices, required, since, until, dead, aliases, reader_name, neutral,
         null_is_a_value,
+        layers,
     )  # fmt: skip
     field: T = dataclasses.field(default=default, metadata={_METADATA: about})
     return field

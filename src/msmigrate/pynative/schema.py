@@ -68,7 +68,9 @@ def _type(annotation: object) -> dict[str, object]:
         return {"anyOf": arms}
     origin = typing.get_origin(annotation)
     if origin is tuple:
-        return {"type": "array", "items": _type(typing.get_args(annotation)[0])}
+        first, *rest = typing.get_args(annotation)
+        length = {} if rest == [...] else {"minItems": 1 + len(rest), "maxItems": 1 + len(rest)}
+        return {"type": "array", "items": _type(first), **length}
     if origin is dict:
         return {"type": "object", "additionalProperties": _type(typing.get_args(annotation)[1])}
     assert isinstance(annotation, type)

@@ -125,7 +125,7 @@ class Optimizer:
     OPEN: ClassVar[bool] = True
 
     type: str = key("AdamW", "Optimizer class.", manual="3.1", choices=("AdamW", "Muon"))
-    betas: tuple[float, ...] = key(
+    betas: tuple[float, float] = key(
         (0.9, 0.95), "Decay rates of the first and second moment.", manual="3.1", minimum=0, maximum=1
     )
     eps: float = key(1e-8, "Added to the root of the second moment.", manual="3.1", minimum=0)
@@ -187,9 +187,9 @@ class Recompute:
     """Which activations are computed again in backward (manual section 6)."""
 
     mode: str = key("None", "What is recomputed.", manual="6.1", choices=("None", "full", "select"))
-    full_recompute_layer: LayerRanges | None = key(None, "Layers recomputed whole.", manual="6.1")
+    full_recompute_layer: LayerRanges | None = key(None, "Layers recomputed whole.", manual="6.1", layers=True)
     select_module: dict[str, LayerRanges] | None = key(
-        None, "Regular expression on module paths to layers.", manual="6.1"
+        None, "Regular expression on module paths to layers.", manual="6.1", layers=True
     )
     exclude_op: object = key(None, "Operations kept from recomputation.", use=REFUSED)
 
@@ -200,7 +200,7 @@ class RecomputeComm:
 
     enable: bool = key(False, "Recompute communication.", manual="7.1")
     select_module: dict[str, LayerRanges] | None = key(
-        None, "Regular expression on communication paths to layers.", manual="7.1"
+        None, "Regular expression on communication paths to layers.", manual="7.1", layers=True
     )
 
 
@@ -242,6 +242,7 @@ class Dataloader:
     column_names: tuple[str, ...] = key(("input_ids", "labels"), "Columns, in order.", manual="8.1")
     shuffle: bool = key(False, "Shuffle the samples again.", manual="8.1")
     python_multiprocessing: bool = key(False, "Load in processes instead of threads.", manual="8.1", use=NO_EFFECT)
+    dataset_dir: str | None = key(None, "MindDataset: files of the data set.", use=REFUSED)
     load_func: str | None = key(None, "HFDataLoader: function that loads the data.", use=REFUSED)
     path: str | None = key(None, "HFDataLoader: data set or file format.", use=REFUSED)
     data_files: object = key(None, "HFDataLoader: files of the data set.", use=REFUSED)

@@ -1,5 +1,7 @@
 """Values of a pynative.yaml against the declared types, as strictly as the real readers."""
 
+import math
+import re
 import types
 import typing
 from dataclasses import dataclass
@@ -36,7 +38,9 @@ def _convert(value: Value, annotation: object) -> object | Mismatch:
         return None if value is None else Mismatch("null")
     origin = typing.get_origin(annotation)
     if origin is tuple:
-        return _convert_list(value, typing.get_args(annotation)[0])
+        first, *rest = typing.get_args(annotation)
+        length = None if rest == [...] else 1 + len(rest)
+        return _convert_list(value, first, length)
     if origin is dict:
         return _convert_dict(value, typing.get_args(annotation)[1])
     return _convert_scalar(value, annotation)
@@ -52,9 +56,9 @@ def _convert_union(value: Value, arms: tuple[object, ...]) -> object | Mismatch:
     return Mismatch(" or ".join(dict.fromkeys(expected)))
 
 
-def _convert_list(value: Value, item: object) -> object | Mismatch:
-    if not isinstance(value, list):
-        return Mismatch("a list")
+def _convert_list(value: Value, item: object, length: int | None) -> object | Mismatch:
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        return Mismatch("a list" if length is None else f"a list of {length}")
     found = [_convert(part, item) for part in value]
     bad = next((part for part in found if isinstance(part, Mismatch)), None)
     return Mismatch(f"a list of {bad.message}".replace(" a ", " ").replace("of an ", "of ")) if bad else tuple(found)
@@ -106,13 +110,36 @@ def _bounded(spec: Spec, value: object) -> object | Mismatch:
     key = spec.key
     if isinstance(value, str) and key.choices and value not in key.choices:
         return Mismatch(f"`{spec.path}` is `{value}`; expected one of {', '.join(key.choices)}")
+    if key.layers:
+        fault = _layer_fault(spec.path, value)
+        if fault is not None:
+            return fault
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             continue
-        if number != number:
-            return Mismatch(f"`{spec.path}` is not a number (.nan)")
+        if not math.isfinite(number):
+            return Mismatch(f"`{spec.path}` is {spell(number)}; expected a finite number")
         if key.minimum is not None and number < key.minimum:
             return Mismatch(f"`{spec.path}` is {number}; the smallest legal value is {key.minimum}")
         if key.maximum is not None and number > key.maximum:
             return Mismatch(f"`{spec.path}` is {number}; the largest legal value is {key.maximum}")
     return value
+
+
+def _layer_fault(path: str, value: object) -> Mismatch | None:
+    """What is wrong with a layer list: each part an id or a range low-high, ascending, without overlap (manual 6.1)."""
+    if isinstance(value, dict):
+        found = (_layer_fault(f"{path}.{name}", part) for name, part in value.items())
+        return next((fault for fault in found if fault is not None), None)
+    last = -1
+    for part in value if isinstance(value, tuple) else ():
+        written = re.fullmatch(r"(\d+)(?:-(\d+))?", str(part).strip())
+        if written is None:
+            return Mismatch(f"`{path}` has the part `{part}`; expected a layer such as 3 or a range such as 0-3")
+        low, high = int(written[1]), int(written[2] or written[1])
+        if high < low:
+            return Mismatch(f"`{path}` has the range `{part}`, which runs backwards")
+        if low <= last:
+            return Mismatch(f"`{path}` has `{part}` behind layer {last}; expected ascending parts without overlap")
+        last = high
+    return None

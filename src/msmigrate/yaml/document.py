@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol, cast
 
 from msmigrate.problems import UnreadableError
+from msmigrate.yaml.blocks import block_end
 from msmigrate.yaml.nodes import Alias, Entry, Mapping, Mark, Node, Path, Scalar, Sequence, Span, dotted, resolved
-from msmigrate.yaml.scalars import Value, resolve_plain
+from msmigrate.yaml.scalars import Value, is_broken_date, resolve_plain
 from msmigrate.yaml.source import Source
 
 MAX_MAPPING_DEPTH = 10
@@ -66,6 +67,8 @@ def parse(source: Source) -> Document:
     composer = _Composer(source)
     root = composer.document()
     if root is None or (isinstance(root, Scalar) and value_of(root) is None):
+        raise UnreadableError(f"{source.name} is empty: there is no key in it")
+    if isinstance(root, Mapping) and not root.entries:
         raise UnreadableError(f"{source.name} is empty: there is no key in it")
     if not isinstance(root, Mapping):
         raise _error(source, root.span.start, "expected sections such as `model:` at the top level")
@@ -149,9 +152,13 @@ class _Composer:
     def scalar(self, event: _Event) -> Scalar:
         tag = self.tag(event)
         span = Span(_mark(event.start_mark), _mark(event.end_mark))
+        if event.style in ("|", ">"):
+            span = Span(span.start, block_end(self.source.text, span))
+        if event.style is None and tag is None and is_broken_date(event.value):
+            self.fail(event, f"`{event.value}` looks like a date and is none: the reader stops at it; quote it")
         node = Scalar(event.value, event.style or None, tag, event.anchor, span)
         try:
-            value_of(node)
+            _scalar_value(node)
         except ValueError:
             self.fail(event, f"`{event.value}` is no value that the YAML 1.1 reader can make")
         return node
@@ -185,7 +192,10 @@ class _Composer:
                     f"`{dotted((*path, key.text))}` stands twice, on line {first.line} and on line "
                     f"{key.span.start.line}; the reader would take the last one in silence, remove one of them",
                 )
-            entries[key.text] = Entry(key, self.node(next(self.events), (*path, key.text), mappings))
+            entry = Entry(key, self.node(next(self.events), (*path, key.text), mappings))
+            if is_merge(entry) and not _can_be_merged(entry.value):
+                self.fail(inner, "the merge key << takes a mapping or a list of mappings")
+            entries[key.text] = entry
         values = [entry.value for entry in entries.values()]
         return Mapping(tuple(entries.values()), bool(event.flow_style), event.anchor, self.span(event, end, values))
 
@@ -262,6 +272,12 @@ def effective_entries(mapping: Mapping) -> list[Entry]:
 def is_merge(entry: Entry) -> bool:
     """Whether an entry is a YAML 1.1 merge key."""
     return entry.key.text == "<<" and entry.key.style is None
+
+
+def _can_be_merged(node: Node) -> bool:
+    value = resolved(node)
+    parts = value.items if isinstance(value, Sequence) else (value,)
+    return all(isinstance(resolved(part), Mapping) for part in parts)
 
 
 def _scalar_value(node: Scalar) -> Value:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from msmigrate.yaml.document import Document
+from msmigrate.yaml.document import Document, value_of
 from msmigrate.yaml.nodes import Alias, Node, Scalar, resolved
 from msmigrate.yaml.nodes import Sequence as ListNode
 from msmigrate.yaml.scalars import Value, spell
-from msmigrate.yaml.slices import SourceComments, indentation_step, node_text, reindent
+from msmigrate.yaml.slices import SourceComments, column_of, content_start, indentation_step, node_text, reindent
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _Writer:
 
     def item(self, item: Item, name: str, indent: int) -> None:
         prefix = f"{' ' * indent}{name}:"
-        if item.node is None or not item.verbatim:
+        if item.node is None or not item.verbatim or _from_elsewhere(item):
             self.spelled(item, prefix, indent)
             return
         node = item.node
@@ -138,28 +138,32 @@ class _Writer:
         self.lines.extend(lines)
 
     def trailing(self, item: Item) -> str:
-        if item.node is None or item.key is None:
+        if item.node is None or item.key is None or _from_elsewhere(item):
             return ""
         end = item.node.span.end
         return self.comments.trailing(end.line, end.column)
 
     def block_list(self, item: Item, prefix: str, node: ListNode, body: str, delta: int) -> None:
         """A list with dashes keeps its lines, the comments among and behind its items included."""
-        start = node.span.start
-        lead = " " * (start.column - 1)
+        lead = " " * column_of(self.text, content_start(self.text, node))
         lines = reindent((lead + body).split("\n"), delta)
         lines[-1] += self.comments.trailing(node.span.end.line, node.span.end.column)
         self.lines.append(prefix + self.section_comment(item.key))
         self.lines.extend(line.rstrip() for line in lines)
 
     def spelled(self, item: Item, prefix: str, indent: int) -> None:
-        value = item.value
+        value = value_of(item.node) if item.verbatim and item.node is not None else item.value
         if isinstance(value, dict) and value:
             self.lines.append(prefix + self.trailing(item))
             for name, inner in value.items():
                 self.lines.append(f"{' ' * (indent + self.step)}{quoted_key(name)}: {spell(inner)}")
             return
         self.lines.append(f"{prefix} {spell(value)}{self.trailing(item)}")
+
+
+def _from_elsewhere(item: Item) -> bool:
+    """Whether a block value stands before its key, where an alias found it: its columns say nothing here."""
+    return item.node is not None and item.key is not None and item.node.span.start.index < item.key.span.start.index
 
 
 def quoted_key(name: str) -> str:

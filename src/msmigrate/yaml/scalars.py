@@ -1,5 +1,6 @@
 """Scalars as the real readers see them: PyYAML's YAML 1.1 rules, and spellings that PyYAML reads back unchanged."""
 
+import datetime
 import math
 import re
 
@@ -91,6 +92,23 @@ def _sexagesimal(digits: str, number: type[int] | type[float]) -> float:
 def is_unsafe_float(text: str) -> bool:
     """Whether a plain scalar is a number for people and a string for PyYAML, such as "1e-5"."""
     return bool(_LOOKS_NUMERIC.fullmatch(text)) and not _FLOAT.fullmatch(text)
+
+
+def is_date(text: str) -> bool:
+    """Whether PyYAML takes a plain scalar for a date or a time."""
+    return bool(_TIMESTAMP.fullmatch(text))
+
+
+def is_broken_date(text: str) -> bool:
+    """Whether PyYAML takes a plain scalar for a date that does not exist, and stops at it."""
+    if not is_date(text):
+        return False
+    year, month, day = (int(part) for part in re.split(r"[^0-9]", text)[:3])
+    try:
+        datetime.date(year, month, day)
+    except ValueError:
+        return True
+    return False
 
 
 def spell(value: Value) -> str:

@@ -8,6 +8,20 @@ from msmigrate.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence, resolve
 from msmigrate.yaml.scalars import spell
 
 
+def content_start(text: str, node: Node) -> int:
+    """The index at which a node's own text starts, behind its anchor."""
+    start = node.span.start.index
+    if isinstance(node, Alias) or node.anchor is None:
+        return start
+    start = text.index(node.anchor, start) + len(node.anchor)
+    return start + len(text[start:]) - len(text[start:].lstrip(" \n"))
+
+
+def column_of(text: str, index: int) -> int:
+    """The column, from 0, of an index."""
+    return index - text.rfind("\n", 0, index) - 1
+
+
 def node_text(text: str, node: Node) -> str:
     """A node's own text, with anchors left out and aliases replaced by what they stand for."""
     if isinstance(node, Alias):
@@ -15,17 +29,14 @@ def node_text(text: str, node: Node) -> str:
         inline = isinstance(target, Scalar) or target.flow
         shown = node_text(text, target) if inline else spell(value_of(target))
         return shown if "\n" not in shown else spell(value_of(target))
-    start, end = node.span.start.index, node.span.end.index
-    if node.anchor is not None:
-        start = text.index(node.anchor, start) + len(node.anchor)
-        start += len(text[start:end]) - len(text[start:end].lstrip(" \n"))
+    start, end = content_start(text, node), node.span.end.index
     pieces: list[str] = []
     for child in _children(node):
         pieces.append(text[start : child.span.start.index])
         pieces.append(node_text(text, child))
         start = child.span.end.index
     pieces.append(text[start:end])
-    return "".join(pieces).rstrip("\n") if isinstance(node, Scalar) else "".join(pieces)
+    return "".join(pieces)
 
 
 def _children(node: Node) -> Iterator[Node]:
@@ -106,8 +117,7 @@ def _indent(line: str) -> int:
 def _multiline(node: Node) -> Iterator[int]:
     """Lines that belong to scalars of several lines."""
     if isinstance(node, Scalar):
-        last = node.span.end.line - (1 if node.span.end.column == 1 else 0)
-        yield from range(node.span.start.line + 1, last + 1)
+        yield from range(node.span.start.line + 1, node.span.end.line + 1)
     for child in _children(node):
         yield from _multiline(child)
 

@@ -1,7 +1,9 @@
 """Texts of YAML files: read whole or refused, written whole or not at all."""
 
 import contextlib
+import errno
 import os
+import re
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -33,6 +35,8 @@ def read_source(path: str) -> Source:
     Raises UnreadableError when the file is missing, no file, larger than 2 MB, or not UTF-8.
     """
     if path == "-":
+        if sys.stdin is None:
+            raise UnreadableError("standard input is closed")
         return source_from_bytes("standard input", sys.stdin.buffer.read(MAX_BYTES + 1))
     try:
         if os.path.isdir(path):
@@ -45,7 +49,7 @@ def read_source(path: str) -> Source:
 
 def shown_path(path: str) -> str:
     """A path as text that can be printed: names that the locale cannot decode are UTF-8, as files here are."""
-    return os.fsencode(path).decode(errors="backslashreplace")
+    return os.fsencode(path).decode(errors="backslashreplace") or "''"
 
 
 def source_from_bytes(name: str, data: bytes) -> Source:
@@ -64,16 +68,43 @@ def source_from_bytes(name: str, data: bytes) -> Source:
     bom = text.startswith(_BOM)
     newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     text = text.removeprefix(_BOM).replace("\r\n", "\n").replace("\r", "\n")
+    _refuse_hidden_breaks(name, text)
     return Source(name, text, newline, bom)
+
+
+def _refuse_hidden_breaks(name: str, text: str) -> None:
+    """YAML 1.1 ends lines at three characters that editors do not show as line ends."""
+    found = re.search("[\x85\u2028\u2029]", text)
+    if found is None:
+        return
+    line = text.count("\n", 0, found.start()) + 1
+    column = found.start() - text.rfind("\n", 0, found.start())
+    raise UnreadableError(
+        f"{name}:{line}:{column}: character U+{ord(found.group()):04X} ends a line for the reader and not in editors; "
+        "replace it"
+    )
 
 
 def write_whole(path: str, data: bytes, *, backup: str | None = None) -> None:
     """Write a file through a temporary file in the same folder and a rename, so that it is never seen half written.
 
-    `backup` names a path that keeps the present file. A symbolic link stays one. Raises UnreadableError when the
-    folder does not exist, is read-only or full; the present file is then untouched.
+    `backup` names a path that keeps the present file. A symbolic link stays one; a device or a pipe is written to.
+    Raises UnreadableError when the folder does not exist, is read-only or full; the present file is then untouched.
     """
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(path).resolve(strict=False)
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "the file is read-only")
+        _replace(target, data, backup)
+    except (OSError, RuntimeError) as error:  # resolve() raises RuntimeError for a loop of links
+        reason = error.strerror if isinstance(error, OSError) else "its symbolic links form a loop"
+        raise UnreadableError(f"{shown_path(path)} cannot be written: {reason}") from error
+
+
+def _replace(target: Path, data: bytes, backup: str | None) -> None:
     temporary = None
     try:
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
@@ -86,8 +117,6 @@ def write_whole(path: str, data: bytes, *, backup: str | None = None) -> None:
         if backup is not None:
             write_whole(backup, target.read_bytes())
         os.replace(temporary, target)
-    except OSError as error:
-        raise UnreadableError(f"{shown_path(path)} cannot be written: {error.strerror}; nothing was changed") from error
     finally:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):

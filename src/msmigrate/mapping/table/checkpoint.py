@@ -70,6 +70,11 @@ def _pretrained(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = leaf_value(leaf)
     if not value:
         return dropped("empty: it names no folder")
+    if context.options.hf_config is None:
+        return refused(
+            f"{value}/config.json holds what the model section leaves out, and it is not here",
+            pynative="model.model_type", advice="give the folder or its config.json with --hf-config", final=True,
+        )  # fmt: skip
     weights = context.graph.value("load_checkpoint")
     if context.graph.value("run_mode") == "finetune" and not weights:
         return carried(
@@ -80,6 +85,8 @@ def _pretrained(context: Context, row: Row, leaf: Leaf) -> Outcome:
 
 def _load_path(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = leaf_value(leaf)
+    if value is None:
+        return dropped("null, as if it were absent", pynative="checkpoint.load_path")
     if not value and context.graph.value("run_mode") == "finetune" and context.graph.value("pretrained_model_dir"):
         return dropped("empty: pretrained_model_dir is loaded", pynative="checkpoint.load_path")
     return row.carry(leaf)

@@ -16,6 +16,8 @@ LOADERS = ("BlendedMegatronDatasetDataLoader", "HFDataLoader", "MindDataset", "O
 def _loader(context: Context, row: Row, leaf: Leaf) -> Outcome:
     kind = leaf_value(leaf)
     if kind in LOADERS:
+        if kind != LOADERS[0]:
+            context.note(f"{kind} is carried for MindFormers; msrt reads Megatron data only (msrt make-data makes it)")
         return row.carry(leaf)
     return refused(
         f"data loader {kind} has no PyNative counterpart; there are {', '.join(LOADERS)}",
@@ -38,6 +40,15 @@ def _seed(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if leaf_value(leaf) in (READERS_DATA_SEED, None):
         return dropped("1234 is the readers' default seed of the sample order")
     return row.carry(leaf)
+
+
+def _eod_reset(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if leaf_value(leaf) in (False, None):
+        return dropped("off, as in PyNative mode")
+    return refused(
+        "eod_reset: True resets masks and positions at the end of a document",
+        advice="set reset_attention_mask and reset_position_ids of train_dataset.dataloader.config with --set",
+    )
 
 
 def _megatron(context: Context) -> bool:
@@ -86,6 +97,7 @@ def _config_rows() -> tuple[Row, ...]:
 def _hugging_face_rows() -> tuple[Row, ...]:
     """Settings that PyNative's HFDataLoader takes under the same names."""
     names = (
+        "dataset_dir",
         "load_func",
         "path",
         "data_files",
@@ -111,7 +123,6 @@ ROWS: tuple[Row, ...] = (
     judged(f"{_GRAPH}.config.seed", f"{_PYNATIVE}.config.seed", "8.2", _seed),
     goes(f"{_GRAPH}.config.num_dataset_builder_threads", "threads that build indices; same samples", "8.2"),
     *_hugging_face_rows(),
-    goes(_GRAPH, "null: no loader is given"),
     renamed("train_dataset.input_columns", f"{_PYNATIVE}.column_names", "appendix"),
     derived(f"{_PYNATIVE}.column_names", "8.1", _columns),
     judged("train_dataset.construct_args_key", f"{_PYNATIVE}.column_names", None, _construct_order, Fate.DROPPED),
@@ -126,6 +137,8 @@ ROWS: tuple[Row, ...] = (
         "the readers take it under dataloader only",
     ),
     goes("train_dataset.seed", "the sample order follows data_loader.config.seed"),
+    judged("train_dataset.eod_reset", None, None, _eod_reset, Fate.DROPPED),
+    goes("train_dataset.tokenizer.*", "tokenizers belong to data preparation"),
     goes("train_dataset.batch_size", "runner_config.batch_size overrides it"),
     goes("train_dataset_task.dataset_config.*", "a second mention of train_dataset", "8.2"),
     goes("train_dataset_task.*", "PyNative mode builds the data set itself", "8.2"),

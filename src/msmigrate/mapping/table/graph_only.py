@@ -1,9 +1,11 @@
 """Rows of the appendix: keys that only Graph mode has and the run does not miss."""
 
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Fate, Outcome, dropped, refused
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused
 from msmigrate.mapping.rows import Row, goes, judged, leaf_value
+from msmigrate.problems import UserError
 from msmigrate.yaml.nodes import Leaf
+from msmigrate.yaml.scalars import spell
 
 _PROFILER = "the profiler is off by default; switch it on under profiler"
 _LOGS = "PyNative mode logs loss, rate and gradient norm itself"
@@ -15,6 +17,20 @@ def _run_mode(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if mode in ("train", "finetune", None):
         return dropped("PyNative mode trains")
     return refused(f"run_mode is {mode}: only training has a PyNative counterpart", final=True)
+
+
+def _no_callbacks(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if leaf_value(leaf) in (None, [], {}):
+        return dropped("no callbacks")
+    raise UserError(
+        f"{context.graph.place('callbacks')}: `callbacks` is {spell(leaf_value(leaf))}; expected mappings with `type`"
+    )
+
+
+def _ignore_data_skip(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if leaf_value(leaf) in (False, None):
+        return dropped("a resumed run goes on behind the samples it has seen, as in PyNative mode")
+    return refused("ignore_data_skip: True lets a resumed run start the data anew; PyNative mode goes on where it was")
 
 
 def _callback(kind: str, why: str) -> tuple[Row, Row]:
@@ -56,7 +72,13 @@ ROWS: tuple[Row, ...] = (
         "TopkBiasBalanceCallback",
         "PyNative mode updates the expert bias itself when moe_router_enable_expert_bias is True",
     ),
-    goes("callbacks", "an empty list of callbacks", _APPENDIX),
+    judged("callbacks", None, _APPENDIX, _no_callbacks, Fate.DROPPED),
+    goes("swap_config.*", "activations stay on the device", None, Effect.MEMORY),
+    judged("ignore_data_skip", None, None, _ignore_data_skip, Fate.DROPPED),
+    goes("enable_mindio_ttp_save_ckpt", "a rescue of checkpoints on failing hardware; training is the same"),
+    goes("use_graceful_exit", "how a run is stopped; training is the same"),
+    goes("use_checkpoint_health_monitor", "a check of saved checkpoints; training is the same"),
+    goes("eval_callbacks", "PyNative mode does not evaluate while training"),
     goes("do_eval", "PyNative mode does not evaluate while training"),
     goes("eval_step_interval", "PyNative mode does not evaluate while training"),
     goes("eval_epoch_interval", "PyNative mode does not evaluate while training"),

@@ -34,9 +34,9 @@ def horizon(context: Context) -> Result | Outcome:
 def warmup_steps(context: Context) -> Result | Outcome:
     """Warm-up steps of the graph run."""
     graph = context.graph
-    ratio = graph.value("lr_schedule.warmup_ratio")
-    if ratio is not None:
-        if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+    if graph.value("lr_schedule.warmup_ratio") is not None:
+        ratio = graph.number("lr_schedule.warmup_ratio", 0)
+        if not 0 <= ratio <= 1:
             return refused(f"warmup_ratio is {ratio}; it must lie in 0 … 1", final=True)
         steps = horizon(context)
         if isinstance(steps, Outcome):
@@ -46,6 +46,8 @@ def warmup_steps(context: Context) -> Result | Outcome:
     if graph.given("lr_schedule.warmup_epochs"):
         return refused("warmup_epochs: releases read it differently", advice="write warmup_steps instead", final=True)
     warm = graph.integer("lr_schedule.warmup_steps", 0)
+    if warm < 0:
+        return refused(f"warmup_steps is {warm}; it must be 0 or more", final=True)
     return Result(warm, f"warmup_steps {warm}")
 
 
@@ -62,7 +64,7 @@ def _ratio(context: Context) -> Outcome:
         return written(Fate.COMPUTED, target, 0, "no warm-up", arithmetic=warm.arithmetic)
     if not isinstance(steps, int):
         return refused("the warm-up ratio needs the number of steps", pynative=target, advice=outcome.help, final=True)
-    if not 0 <= warm.value <= steps:
+    if warm.value > steps:
         return refused(
             f"warm-up of {warm.value} steps does not fit into a run of {steps} steps: no ratio in 0 … 1 says that",
             pynative=target,

@@ -75,6 +75,10 @@ def reader_name(context: Context, name: str) -> str:
 
 def _key(context: Context, row: Row, leaf: Leaf) -> Outcome:
     name = str(leaf.path[2])
+    if len(leaf.path) > 3 and not _takes_mapping(name):
+        return refused(
+            f"`{SECTION}.{name}` is a mapping; expected a single value", pynative=f"model.{name}", final=True
+        )
     if len(leaf.path) > 3:
         below = ".".join(str(part) for part in leaf.path[3:])
         return carried(Fate.FLATTENED, f"model.{name}.{below}", leaf.node)
@@ -90,6 +94,14 @@ def _key(context: Context, row: Row, leaf: Leaf) -> Outcome:
     target = reader_name(context, name)
     fate = Fate.FLATTENED if target == name else Fate.RENAMED
     return carried(fate, f"model.{target}", leaf.node, "" if target == name else f"the readers' name for {name}")
+
+
+def _takes_mapping(name: str) -> bool:
+    known = canonical(name)
+    if known is None:
+        return False
+    annotation = specs()[known].annotation
+    return annotation is object or "dict" in str(annotation)
 
 
 def _given_twin(context: Context, leaf: Leaf, known: str) -> Outcome | None:
@@ -231,15 +243,13 @@ def _from_family(name: str, kind: str | None) -> Outcome | None:
     return written(Fate.DEFAULT, f"model.{spelling}", value, f"the class default of {kind}")
 
 
-def _no_shape(context: Context) -> Outcome:
-    folder = context.graph.value("pretrained_model_dir")
-    if folder:
-        reason = f"the model's shape is in {folder}/config.json, which is not here"
-    else:
-        reason = "the file gives no model_type, and names no folder with the model's config.json"
+def _no_shape(context: Context) -> Outcome | None:
+    if context.graph.value("pretrained_model_dir"):
+        return None  # the row of that key asks for its config.json
     return refused(
-        reason, pynative="model.model_type", advice="give the folder or its config.json with --hf-config", final=True
-    )
+        "the file gives no model_type, and names no folder with the model's config.json", pynative="model.model_type",
+        advice="give the folder or its config.json with --hf-config", final=True,
+    )  # fmt: skip
 
 
 def _graph_only(name: str, why: str, effect: Effect = Effect.NONE) -> Row:

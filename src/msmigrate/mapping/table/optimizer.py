@@ -13,14 +13,12 @@ NEVER_CLIPS = 1.0e10
 def clip_norm(context: Context) -> tuple[float, str]:
     """The norm at which the graph run clips (`NEVER_CLIPS` for no clipping), and why."""
     graph = context.graph
-    norm = graph.value("runner_wrapper.max_grad_norm", 1.0)
-    threshold = float(norm) if isinstance(norm, (int, float)) else 1.0
-    if not graph.given("runner_wrapper"):
+    threshold = graph.number("runner_wrapper.max_grad_norm", 1.0)
+    if not graph.section("runner_wrapper"):
         return threshold, "without runner_wrapper graph mode clips at 1.0"
-    switch = graph.value("runner_wrapper.use_clip_grad")
-    if switch is True:
+    if graph.flag("runner_wrapper.use_clip_grad", False):
         return threshold, "use_clip_grad: True clips at max_grad_norm"
-    if switch is False:
+    if graph.value("runner_wrapper.use_clip_grad") is not None:
         return NEVER_CLIPS, "use_clip_grad: False; the readers have no off switch, 1.0e+10 never clips"
     factors = context.batch_factors()
     if factors.pipeline_stage > 1 or (factors.degrees_hold and factors.gradient_accumulation_steps > 1):
@@ -44,8 +42,8 @@ def _loss_scale(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if row.graph == "runner_wrapper.scale_sense" and value in (1, 1.0):
         return dropped("a loss scale of 1 changes nothing")
     return dropped(
-        "loss scales are powers of two, exact in bfloat16 and float32; a dynamic scale skipped the steps that "
-        "overflowed, PyNative mode has no such skip"
+        "the loss scale is divided out of the gradients again, exactly for powers of two; a dynamic scale skipped the "
+        "steps that overflowed, PyNative mode has no such skip"
     )
 
 
@@ -54,7 +52,7 @@ def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if value == "AdamW":
         return row.carry(leaf)
     return refused(
-        f"optimizer {value} has no PyNative counterpart with the same arithmetic (there are AdamW and Muon)",
+        f"optimizer {value}: only AdamW is known to compute the same in both modes",
         pynative="optimizer.type",
         advice="set one with --set optimizer.type=AdamW",
     )

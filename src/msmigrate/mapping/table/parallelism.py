@@ -1,5 +1,7 @@
 """Rows of the manual's sections 5 and 11.4: how ranks share the work."""
 
+import math
+
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, derived, goes, judged, leaf_value
@@ -35,30 +37,42 @@ def _shard(context: Context) -> Outcome:
 
 
 def check_ranks(context: Context) -> None:
-    """Note degrees and batches that the PyNative run cannot have with the graph run's devices."""
+    """Note degrees and batches that the PyNative run cannot have on the graph run's devices, and facts that clash."""
     world = context.world().value
     if not isinstance(world, int):
         return
+    in_file = context.devices_of_degrees()
+    if in_file is not None and in_file != world:
+        context.note(f"--world {world} is not the {in_file} devices of the file's degrees (dp·mp·pp)")
     tensor, expert = context.degree("model_parallel"), context.degree("expert_parallel")
-    needed = tensor * expert
-    if expert > 1 and needed > world:
-        context.note(
-            f"tensor_parallel {tensor} × expert_parallel {expert} needs {needed} ranks under the manual's formula "
-            f"(section 11.4), the graph run had {world} devices; MindFormers 2.x nests the experts in data_parallel × "
-            f"tensor_parallel and needs {tensor}"
-        )
-        return
-    ranks = needed if context.options.expert_mesh is ExpertMesh.PRODUCT else tensor
-    batch = context.global_batch()
-    if batch is None or world % ranks:
+    for reading, ranks in ((ExpertMesh.PRODUCT, tensor * expert), (ExpertMesh.NESTED, math.lcm(tensor, expert))):
+        if world % ranks:
+            context.note(
+                f"{world} devices are no multiple of the {ranks} ranks that tensor_parallel {tensor} and "
+                f"expert_parallel {expert} need {_READINGS[reading]}"
+            )
+    ranks = tensor * expert if context.options.expert_mesh is ExpertMesh.PRODUCT else tensor
+    if world % ranks == 0:
+        _check_batch(context, world, ranks)
+
+
+_READINGS = {
+    ExpertMesh.PRODUCT: "under the manual's formula, tensor_parallel × expert_parallel × data_parallel (section 11.4)",
+    ExpertMesh.NESTED: "in MindFormers 2.x, where expert_parallel divides data_parallel × tensor_parallel",
+}
+
+
+def _check_batch(context: Context, world: int, ranks: int) -> None:
+    computed = context.derive("training.global_batch_size")
+    batch = context.options.overrides.get("training.global_batch_size", computed.value if computed else None)
+    local = context.options.overrides.get("training.local_batch_size", context.batch_factors().batch_size)
+    if not isinstance(batch, int) or not isinstance(local, int):
         return
     data_parallel = world // ranks
-    unit = data_parallel * context.batch_factors().batch_size
-    if batch.value < unit or batch.value % unit:
+    if batch % (data_parallel * local):
         context.note(
-            f"global_batch_size {batch.value} is not a multiple of local_batch_size "
-            f"{context.batch_factors().batch_size} × data_parallel {data_parallel} ({world} ranks / {ranks}); it runs "
-            f"on ranks whose data_parallel × local_batch_size divides {batch.value}"
+            f"global_batch_size {batch} is not a multiple of local_batch_size {local} × data_parallel {data_parallel} "
+            f"({world} ranks / {ranks}); it runs on ranks whose data_parallel × local_batch_size divides {batch}"
         )
 
 

@@ -5,8 +5,9 @@ from msmigrate.mapping.layers import cut, first_of_each, per_stage, ranges
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, derived, goes, judged, leaf_value
 from msmigrate.mapping.table.model import effective_value, model_value
+from msmigrate.problems import UserError
 from msmigrate.yaml.nodes import Leaf
-from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.scalars import Value, spell
 
 _KEY = "recompute_config.recompute"
 _SELECT = "recompute_config.select_recompute"
@@ -17,7 +18,7 @@ MANUAL_COMMUNICATION = "mlp.router.all_gather"
 
 
 def _all_layers(context: Context) -> list[int] | Outcome:
-    """Every decoder layer, MTP layers as the last ids (MindFormers counts them so, the manual does not)."""
+    """Every decoder layer, and those of multi-token prediction as the last ids."""
     layers = effective_value(context, "num_hidden_layers")
     if not isinstance(layers, int) or isinstance(layers, bool):
         return refused(
@@ -26,9 +27,13 @@ def _all_layers(context: Context) -> list[int] | Outcome:
             advice="give the model's config.json with --hf-config",
             final=True,
         )
+    return list(range(layers + _mtp_layers(context)))
+
+
+def _mtp_layers(context: Context) -> int:
+    """Multi-token prediction layers that a layer range can name: MindFormers counts them, the manual does not."""
     extra = effective_value(context, "num_nextn_predict_layers")
-    mtp = extra if isinstance(extra, int) and not context.options.manual_only else 0
-    return list(range(layers + mtp))
+    return extra if isinstance(extra, int) and not context.options.manual_only else 0
 
 
 def chosen_layers(context: Context, key: str) -> list[int] | Outcome:
@@ -36,9 +41,13 @@ def chosen_layers(context: Context, key: str) -> list[int] | Outcome:
     value = context.graph.value(key, False)
     if value is True:
         return _all_layers(context)
-    if not isinstance(value, list):
-        return []
-    return _from_counts(context, key, value)
+    if isinstance(value, list):
+        return [] if all(isinstance(item, str) for item in value) else _from_counts(context, key, value)
+    if value is not False and not (key == _SELECT and isinstance(value, dict)):
+        raise UserError(
+            f"{context.graph.place(key)}: `{key}` is {spell(value)}; expected True, False or a list of layers per stage"
+        )
+    return []
 
 
 def _from_counts(context: Context, key: str, value: Value) -> list[int] | Outcome:
@@ -55,7 +64,7 @@ def _from_counts(context: Context, key: str, value: Value) -> list[int] | Outcom
             return refused(problem, pynative="recompute.full_recompute_layer", effect=Effect.MEMORY, final=True)
     assert not isinstance(parts, str)
     assert not isinstance(counts, str)
-    return first_of_each(parts, counts)
+    return first_of_each(parts, counts, _mtp_layers(context))
 
 
 def _interleave(context: Context) -> int:
@@ -75,13 +84,13 @@ def _mode(context: Context) -> Outcome | None:
         return _mode_with_select(context, ids)
     if not ids:
         return None
-    return written(Fate.COMPUTED, "recompute.mode", "full", f"{len(ids)} layers are recomputed whole")
+    return written(Fate.COMPUTED, "recompute.mode", "full", f"layers recomputed whole: {len(ids)}")
 
 
 def _mode_with_select(context: Context, ids: list[int]) -> Outcome | None:
     modules = context.derive("recompute.select_module")
     if modules is None:
-        return written(Fate.COMPUTED, "recompute.mode", "full", f"{len(ids)} layers") if ids else None
+        return written(Fate.COMPUTED, "recompute.mode", "full", f"layers recomputed whole: {len(ids)}") if ids else None
     if modules.fate is Fate.REFUSED:
         return modules
     return written(Fate.COMPUTED, "recompute.mode", "select", "recompute with select_recompute (manual section 6.2)")
@@ -100,7 +109,7 @@ def _layers(context: Context) -> Outcome | None:
         "recompute.full_recompute_layer",
         ranges(ids),
         "the 2.x readers refuse mode full without a layer range",
-        arithmetic=f"{len(ids)} layers",
+        arithmetic=f"layers: {len(ids)}",
     )
 
 
@@ -125,8 +134,10 @@ def _selected(context: Context) -> Outcome | None:
 
 def _select_rule(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = leaf_value(leaf)
-    if value in (False, None):
+    if value in (False, None, []):
         return context.derive("recompute.mode") or dropped("off, as in PyNative mode")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return _patterns_rule(context, row, leaf)
     return context.derive("recompute.select_module") or dropped(
         "read only beside recompute, which is off", Effect.NONE, "recompute.select_module"
     )

@@ -4,6 +4,8 @@ from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, refused, written
 from msmigrate.mapping.rows import Row, computed, derived, goes, renamed
 from msmigrate.mapping.schedule import Result, steps_per_epoch, total_steps
+from msmigrate.problems import UserError
+from msmigrate.yaml.scalars import spell
 
 MEGATRON_LOADERS = ("BlendedMegatronDatasetDataLoader",)
 
@@ -16,8 +18,10 @@ def planned_steps(context: Context) -> Result | Outcome:
         return _needs_world()
     samples = context.samples().value
     if not isinstance(samples, int):
+        sizes = graph.value("train_dataset.data_loader.sizes")
+        found = "is not in the file" if sizes is None else f"cannot be read off `sizes`, which is {spell(sizes)}"
         return refused(
-            "the number of training samples is not in the file, and the steps follow from it",
+            f"the number of training samples {found}, and the steps follow from it",
             pynative="training.steps",
             advice="give it with --samples N, or the steps with --set training.steps=N",
             final=True,
@@ -53,9 +57,13 @@ def _needs_world() -> Outcome:
 
 def stop_step(context: Context) -> int | None:
     """The step at which the graph run stops early; None when it runs to its end."""
-    stops = [context.graph.value("runner_config.stop_step")]
-    stops += [item.get("stop_step") for item in context.graph.callbacks() if item.get("type") == "TrainCallBack"]
-    found = [stop for stop in stops if isinstance(stop, int) and stop > 0]
+    graph = context.graph
+    given = [graph.value("runner_config.stop_step")]
+    given += [item.get("stop_step") for item in graph.callbacks() if item.get("type") == "TrainCallBack"]
+    for stop in given:
+        if stop is not None and (not isinstance(stop, int) or isinstance(stop, bool)):
+            raise UserError(f"{graph.document.source.name}: `stop_step` is {spell(stop)}; expected a whole number")
+    found = [stop for stop in given if isinstance(stop, int) and stop > 0]
     return min(found) if found else None
 
 
