@@ -171,3 +171,52 @@ def test_lint_json(folder: Path) -> None:
     assert findings[0]["key"] == "training.stepz"
     assert (findings[0]["line"], findings[0]["column"]) == (2, 3)
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--report", "graph.yaml"],
+        ["-o", "a.yaml", "--report", "./a.yaml"],
+        ["--in-place", "--report", "graph.yaml.bak"],
+        ["--in-place", "-o", "b.yaml"],
+    ],
+)
+def test_outputs_never_overwrite_each_other(folder: Path, arguments: list[str]) -> None:
+    done = run("convert", "graph.yaml", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert (folder / "graph.yaml").read_text(encoding="utf-8") == GRAPH
+    assert [path.name for path in folder.iterdir()] == ["graph.yaml"]
+
+
+def test_in_place_keeps_an_older_backup(folder: Path) -> None:
+    (folder / "graph.yaml.bak").write_text("mine", encoding="utf-8")
+    assert run("convert", "graph.yaml", "--in-place", cwd=folder).returncode == 2
+    assert (folder / "graph.yaml.bak").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_report_that_cannot_be_written_stops_the_output(folder: Path) -> None:
+    done = run("convert", "graph.yaml", "-o", "a.yaml", "--report", "no/r.txt", cwd=folder)
+    assert done.returncode == 3
+    assert not (folder / "a.yaml").exists()
+
+
+@pytest.mark.parametrize("arguments", [["convert", "graph.yaml"], ["lint", "graph.yaml"], ["schema"]])
+def test_a_full_standard_output(folder: Path, arguments: list[str]) -> None:
+    full = Path("/dev/full")
+    if not full.is_char_device():
+        pytest.skip("this system has no /dev/full")
+    with full.open("wb") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "msmigrate", *arguments],
+            cwd=folder, stdout=stream, stderr=subprocess.PIPE, encoding="utf-8", check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_empty_mapping_and_an_empty_path(folder: Path) -> None:
+    assert "is empty" in run("convert", "-", cwd=folder, text="{}\n").stderr
+    assert "''" in run("convert", "", cwd=folder).stderr

@@ -18,6 +18,8 @@ class Family(StrEnum):
     SPLIT = "split"
 
 
+LARGEST = 10**12
+"""Far past any count of samples or steps: a bound against typing errors."""
 GRAPH_SECTIONS = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper", "context")
 PYNATIVE_SECTIONS = ("training", "lr_scheduler", "parallelism", "recompute", "recompute_comm")
 
@@ -50,11 +52,11 @@ class GraphFile:
     def integer(self, path: str, default: int) -> int:
         """A whole number; raises UserError naming the place for anything else."""
         value = self.value(path, default)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
         if isinstance(value, float) and value.is_integer():
-            return int(value)
-        raise self._wrong(path, "a whole number")
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
+            return value
+        raise self._wrong(path, f"a whole number up to {LARGEST}")
 
     def positive(self, path: str, default: int) -> int:
         """A whole number of at least 1."""

@@ -29,6 +29,8 @@ def cut(num_layers: int, pipeline_stage: int, interleave: int, offset: Value) ->
     stage, or one list per interleave chunk.
     """
     parts = pipeline_stage * interleave
+    if parts > num_layers:
+        return f"{parts} parts (stages × interleave chunks) are more than the {num_layers} layers"
     table = per_stage(offset if offset != 0 else [0] * pipeline_stage, pipeline_stage, interleave, "offset")
     if isinstance(table, str):
         return table
@@ -46,7 +48,7 @@ def cut(num_layers: int, pipeline_stage: int, interleave: int, offset: Value) ->
 def per_stage(value: Value, pipeline_stage: int, interleave: int, name: str) -> list[list[int]] | str:
     """A per-stage list as a table [chunk][stage], or a sentence on why its shape does not fit."""
     rows = value if isinstance(value, list) and value and all(isinstance(row, list) for row in value) else [value]
-    if len(rows) == 1 and interleave > 1 and rows[0] == [0] * pipeline_stage:
+    if len(rows) == 1 and interleave > 1 and isinstance(rows[0], list) and not any(rows[0]):
         rows = rows * interleave
     table: list[list[int]] = []
     for row in rows:

@@ -53,7 +53,13 @@ class Training:
     max_norm: float = key(
         1.0, "Clip gradients to this global norm; there is no off switch, 1.0e+10 never clips.", minimum=0
     )
-    seed: int = key(42, "Seed of weights and of everything random but the sample order.", manual="2.1", minimum=0)
+    seed: int = key(
+        42,
+        "Seed of weights and of everything random but the sample order.",
+        manual="2.1",
+        minimum=0,
+        maximum=4294967295,
+    )
     deterministic: bool = key(False, "Bit-identical results for identical runs.", manual="2.1")
     use_skip_step_on_nan: bool = key(False, "Skip an update whose gradient norm is not finite.", since="2.1")
     max_consecutive_skipped_steps: int = key(
@@ -225,7 +231,7 @@ class GPTDatasetConfig:
     data_path: tuple[str | int | float, ...] | str | None = key(
         None, "Weight, path prefix, weight, path prefix, …", manual="8.1"
     )
-    seed: int = key(1234, "Seed of the sample order.", minimum=0)
+    seed: int = key(1234, "Seed of the sample order.", minimum=0, maximum=4294967295)
     num_dataset_builder_threads: int = key(1, "Threads that build sample indices.", use=NO_EFFECT, minimum=1)
 
 

@@ -13,6 +13,8 @@ _KEY = "recompute_config.recompute"
 _SELECT = "recompute_config.select_recompute"
 COMMUNICATION = r".*\.(allgather|reducescatter|alltoallsingle)"
 """The communication slots that MindFormers 2.1 registers: `<module>.input.allgather`, `.output.reducescatter`, …"""
+MOST_LAYERS = 100_000
+"""Far past any model: a bound against typing errors."""
 MANUAL_COMMUNICATION = "mlp.router.all_gather"
 """The slot that the manual names (section 10)."""
 
@@ -27,13 +29,17 @@ def _all_layers(context: Context) -> list[int] | Outcome:
             advice="give the model's config.json with --hf-config",
             final=True,
         )
+    if not 0 < layers <= MOST_LAYERS:
+        return refused(
+            f"num_hidden_layers is {layers}; expected 1 to {MOST_LAYERS}", pynative="recompute.mode", final=True
+        )
     return list(range(layers + _mtp_layers(context)))
 
 
 def _mtp_layers(context: Context) -> int:
     """Multi-token prediction layers that a layer range can name: MindFormers counts them, the manual does not."""
     extra = effective_value(context, "num_nextn_predict_layers")
-    return extra if isinstance(extra, int) and not context.options.manual_only else 0
+    return extra if extra in (0, 1) and isinstance(extra, int) and not context.options.manual_only else 0
 
 
 def chosen_layers(context: Context, key: str) -> list[int] | Outcome:
@@ -51,10 +57,10 @@ def chosen_layers(context: Context, key: str) -> list[int] | Outcome:
 
 
 def _from_counts(context: Context, key: str, value: Value) -> list[int] | Outcome:
-    layers = effective_value(context, "num_hidden_layers")
-    if not isinstance(layers, int):
-        found = _all_layers(context)
-        return found if isinstance(found, Outcome) else []
+    every = _all_layers(context)
+    if isinstance(every, Outcome):
+        return every
+    layers = len(every) - _mtp_layers(context)
     stages = context.degree("pipeline_stage")
     interleave = _interleave(context)
     parts = cut(layers, stages, interleave, model_value(context, "offset") or 0)
