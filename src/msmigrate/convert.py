@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 
 from msmigrate.mapping.context import Context, Fact
 from msmigrate.mapping.graph_file import Family, GraphFile, family_of, is_expanded, is_pynative, merge_sources
-from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome
+from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, refused
 from msmigrate.mapping.rows import match
 from msmigrate.mapping.settle import settle
 from msmigrate.mapping.spelling import Section, misspelt, section_of
 from msmigrate.mapping.table import BY_GRAPH_PATH, DERIVATIONS, DERIVED
 from msmigrate.options import Options
-from msmigrate.problems import UserError
 from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.document import Document, is_merge, value_of
 from msmigrate.yaml.emit import Item, emit
@@ -62,19 +61,23 @@ class AlreadyPynativeError(Exception):
 def convert(document: Document, options: Options) -> Conversion:
     """The conversion of a parsed Graph-mode file.
 
-    Raises AlreadyPynativeError for a pynative.yaml, UserError for a family of files that has no PyNative counterpart
-    and for numbers of the wrong type.
+    Files of families without a PyNative counterpart are refused key by key. Raises AlreadyPynativeError for a
+    pynative.yaml, UserError for numbers of the wrong type.
     """
     if is_pynative(document):
         raise AlreadyPynativeError(f"{document.source.name} is a pynative.yaml already; nothing was written")
     graph = GraphFile(document)
     family = family_of(graph)
-    _require_mcore(document, family)
     context = Context(graph, options, DERIVATIONS)
     decisions = _Decisions(context)
+    foreign = FOREIGN.get(family)
     for leaf in leaves(document.root):
-        decisions.leaf(leaf)
-    decisions.remaining()
+        if foreign is None:
+            decisions.leaf(leaf)
+        else:
+            decisions.add(leaf, refused(foreign, final=True), counted=True)
+    if foreign is None:
+        decisions.remaining()
     facts = {"world": context.world(), "samples": context.samples()}
     conversion = Conversion(document, family, options, facts, tuple(decisions.entries), tuple(context.notes), text=None)
     if conversion.refusals:
@@ -82,15 +85,11 @@ def convert(document: Document, options: Options) -> Conversion:
     return replace(conversion, text=emit(document, list(decisions.items())))
 
 
-def _require_mcore(document: Document, family: Family) -> None:
-    reasons = {
-        Family.LEGACY: "a legacy model (model.arch, model_config.type) and PyNative mode has mcore models only; use "
-        "the mcore file of the same model, one with `use_legacy: False`",
-        Family.LLMTRAINER: "the experimental layout of LLMTrainer (training_args, …), which no release has",
-        Family.SPLIT: "split over several files by base_config; merge them into one file first",
-    }
-    if family in reasons:
-        raise UserError(f"{document.source.name} cannot be converted: it is {reasons[family]}")
+FOREIGN = {
+    Family.LLMTRAINER: "the file has the experimental layout of LLMTrainer (training_args, …), which no release has",
+    Family.SPLIT: "the file is split over several files by base_config; merge them into one first",
+}
+"""Why a family of files cannot be converted at all."""
 
 
 class _Decisions:

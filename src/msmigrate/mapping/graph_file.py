@@ -99,7 +99,7 @@ class GraphFile:
 
     def callback(self, kind: str) -> dict[str, Value] | None:
         """The last callback of a type, which is the one that rules; None when there is none."""
-        found = [item for item in self.callbacks() if item.get("type") == kind]
+        found = [item for item in self.callbacks() if callback_name(item.get("type")) == kind]
         return found[-1] if found else None
 
     def place(self, path: str) -> str:
@@ -120,7 +120,7 @@ class GraphFile:
 
     def _kind(self, path: Path) -> str:
         node = self.document.find((*path, "type"))
-        return str(value_of(node)) if node is not None else "?"
+        return callback_name(value_of(node)) if node is not None else "?"
 
     def no_section(self, path: str) -> UserError:
         """The error for a list or a single value where keys belong."""
@@ -138,6 +138,11 @@ class GraphFile:
         node = self.node(path)
         shown = resolved(node) if node is not None else None
         return isinstance(shown, Scalar) and shown.style is not None
+
+
+def callback_name(kind: Value) -> str:
+    """The name of a callback; MindFormers before 1.1 spelt CheckpointMonitor wrong and still takes that."""
+    return "CheckpointMonitor" if kind == "CheckpointMointor" else str(kind)
 
 
 def family_of(graph: GraphFile) -> Family:

@@ -113,6 +113,12 @@ def _hugging_face_rows() -> tuple[Row, ...]:
     return tuple(rows)
 
 
+_TEXT_STEPS = "a step from text or pictures to samples, which PyNative's loaders do not have"
+_TEXT_STEP_KEYS = (
+    "transforms[].*", "transforms", "text_transforms.*", "mixup_op.*", "max_source_length", "max_target_length",
+    "ignore_pad_token_for_loss", "output_columns", "column_order",
+)  # fmt: skip
+
 ROWS: tuple[Row, ...] = (
     judged(f"{_GRAPH}.type", f"{_PYNATIVE}.type", "8.2", _loader),
     derived(f"{_PYNATIVE}.type", "8.1", _no_loader),
@@ -137,6 +143,7 @@ ROWS: tuple[Row, ...] = (
         "the readers take it under dataloader only",
     ),
     goes("train_dataset.seed", "the sample order follows data_loader.config.seed"),
+    *(goes(f"train_dataset.{name}", _TEXT_STEPS) for name in _TEXT_STEP_KEYS),
     judged("train_dataset.eod_reset", None, None, _eod_reset, Fate.DROPPED),
     goes("train_dataset.tokenizer.*", "tokenizers belong to data preparation"),
     goes("train_dataset.batch_size", "runner_config.batch_size overrides it"),

@@ -37,6 +37,8 @@ def _callback(kind: str, why: str) -> tuple[Row, Row]:
     return goes(f"callbacks[{kind}].type", why, _APPENDIX), goes(f"callbacks[{kind}].*", why, _APPENDIX)
 
 
+_SERVING = "inference only"
+
 ROWS: tuple[Row, ...] = (
     judged("run_mode", None, _APPENDIX, _run_mode, Fate.DROPPED),
     goes("use_legacy", "PyNative models are mcore models"),
@@ -78,11 +80,12 @@ ROWS: tuple[Row, ...] = (
     goes("enable_mindio_ttp_save_ckpt", "a rescue of checkpoints on failing hardware; training is the same"),
     goes("use_graceful_exit", "how a run is stopped; training is the same"),
     goes("use_checkpoint_health_monitor", "a check of saved checkpoints; training is the same"),
+    goes("eval_callbacks[].*", "PyNative mode does not evaluate while training"),
     goes("eval_callbacks", "PyNative mode does not evaluate while training"),
+    goes("infer.*", _SERVING),
     goes("do_eval", "PyNative mode does not evaluate while training"),
     goes("eval_step_interval", "PyNative mode does not evaluate while training"),
     goes("eval_epoch_interval", "PyNative mode does not evaluate while training"),
-    goes("eval_callbacks.*", "PyNative mode does not evaluate while training"),
     goes("metric.*", "PyNative mode does not evaluate while training"),
     goes("processor.*", "tokenizers belong to data preparation and inference"),
     goes("auto_tune", "graph mode's data tuning"),

@@ -244,8 +244,8 @@ def _from_family(name: str, kind: str | None) -> Outcome | None:
 
 
 def _no_shape(context: Context) -> Outcome | None:
-    if context.graph.value("pretrained_model_dir"):
-        return None  # the row of that key asks for its config.json
+    if context.graph.value("pretrained_model_dir") or context.graph.given("model.arch"):
+        return None  # the rows of those keys refuse
     return refused(
         "the file gives no model_type, and names no folder with the model's config.json", pynative="model.model_type",
         advice="give the folder or its config.json with --hf-config", final=True,
@@ -256,6 +256,18 @@ def _graph_only(name: str, why: str, effect: Effect = Effect.NONE) -> Row:
     return goes(f"{SECTION}.{name}", why, "appendix", effect)
 
 
+def _legacy_class(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    """A legacy model class: PyNative mode computes mcore models only."""
+    return refused(
+        f"{leaf_value(leaf)} is a legacy model; PyNative mode has mcore models only ({', '.join(ARCHITECTURES)})",
+        advice="use the mcore file of the same model, one with `use_legacy: False`", final=True,
+    )  # fmt: skip
+
+
+_GENERATION = (
+    "repetition_penalty", "max_decode_length", "top_k", "top_p", "do_sample", "temperature", "max_length",
+    "length_penalty_weight",
+)  # fmt: skip
 _FUSION = "a fusion of graph mode; the same numbers"
 
 
@@ -264,6 +276,12 @@ def _judged(name: str, rule: Rule, manual: str = "9.1") -> Row:
 
 
 ROWS: tuple[Row, ...] = (
+    judged("model.arch", None, None, _legacy_class, Fate.REFUSED),
+    judged("model.arch.type", None, None, _legacy_class, Fate.REFUSED),
+    goes("model.arch.*", "part of a legacy model's registration"),
+    judged(f"{SECTION}.type", None, None, _legacy_class, Fate.REFUSED),
+    goes(f"{SECTION}.auto_register", "part of a legacy model's registration"),
+    *(_graph_only(name, "text generation only; training is the same") for name in _GENERATION),
     _judged("model_type", _model_type),
     _judged("architectures", _architectures),
     _judged("moe_router_load_balancing_type", _balancing, "10"),

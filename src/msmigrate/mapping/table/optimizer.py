@@ -5,6 +5,7 @@ from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, w
 from msmigrate.mapping.rows import Row, computed, derived, goes, judged, leaf_value, same
 from msmigrate.mapping.table.model import model_value
 from msmigrate.yaml.nodes import Leaf
+from msmigrate.yaml.scalars import Value
 
 NEVER_CLIPS = 1.0e10
 """The readers have no off switch: no gradient norm reaches this."""
@@ -62,7 +63,12 @@ def _default_type(context: Context) -> Outcome | None:
     return written(Fate.DEFAULT, "optimizer.type", "AdamW", "graph mode's default optimizer")
 
 
-def _default_betas(context: Context) -> Outcome:
+def _betas(context: Context) -> Outcome:
+    """The betas of a file that gives beta1 and beta2, or none."""
+    graph = context.graph
+    if graph.given("optimizer.beta1") or graph.given("optimizer.beta2"):
+        pair: list[Value] = [graph.number("optimizer.beta1", 0.9), graph.number("optimizer.beta2", 0.999)]
+        return written(Fate.COMPUTED, "optimizer.betas", pair, "beta1 and beta2 in one list")
     return written(
         Fate.DEFAULT, "optimizer.betas", [0.9, 0.999], "graph mode's default betas; PyNative's are 0.9, 0.95"
     )
@@ -78,7 +84,9 @@ ROWS: tuple[Row, ...] = (
     same("optimizer.eps", "3.2"),
     same("optimizer.weight_decay", "3.2"),
     derived("optimizer.type", "3.1", _default_type),
-    derived("optimizer.betas", "3.1", _default_betas),
+    computed("optimizer.beta1", "optimizer.betas", None),
+    computed("optimizer.beta2", "optimizer.betas", None),
+    derived("optimizer.betas", "3.1", _betas),
     derived("optimizer.weight_decay", "3.1", _default_decay),
     goes("optimizer.swap", "optimizer state stays on the device", "3.2", Effect.MEMORY),
     goes("optimizer.learning_rate", "lr_schedule decides the rate"),
