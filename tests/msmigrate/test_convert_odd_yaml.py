@@ -113,7 +113,6 @@ def test_hidden_line_ends_are_refused(character: str) -> None:
         ("epochs: 2", 'epochs: "2"'),
         ("epochs: 2", "epochs: 2\n  stop_step: '5'"),
         ("use_legacy: False", 'use_legacy: "False"'),
-        ("use_legacy: False", "use_legacy: True"),
         ("warmup_steps: 5", 'warmup_ratio: "0.1"'),
     ],
 )
@@ -134,6 +133,7 @@ def test_values_of_the_wrong_kind_are_errors_with_a_place(change: tuple[str, str
         ("use_legacy: False", "ignore_data_skip: True"),
         ("drop_remainder: True", "drop_remainder: True\n  eod_reset: True"),
         ("recompute: True", "recompute: [1, 2, 3]"),
+        ("use_legacy: False", "use_legacy: True"),
     ],
 )
 def test_values_that_no_reader_takes_are_refused(change: tuple[str, str]) -> None:

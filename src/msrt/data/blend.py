@@ -1,5 +1,6 @@
 """Several corpora as one: which member gives sample i, as megatron-core's BlendedDataset decides it."""
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msmigrate.problems import UserError
-from msrt.data.data_path import DataPath, normalise
+from msmigrate.yaml.source import shown_path
+from msrt.data.data_path import KEY, DataPath, normalise
 from msrt.data.gpt_dataset import GPTDataset
 from msrt.data.indexed import IndexedDataset
 from msrt.data.sample import GPTConfig, Sample
@@ -17,6 +19,11 @@ from msrt.data.split import SPLITS, Split
 
 SURPLUS = 0.005
 """Members are asked for this much more than their share, so that rounding never exhausts one (megatron-core)."""
+
+LONG = 10_000_000
+"""Samples from which on dealing them out is announced."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ def blend_by_weight(weights: Sequence[float], size: int) -> BlendIndices:
     shares = normalise(weights)
     if len(shares) == 1:
         return BlendIndices(np.zeros(size, np.int16), np.arange(size, dtype=np.int64))
+    if size > LONG:
+        log.warning("Dealing %d samples out to %d corpora takes a while, about 1 s per million.", size, len(shares))
     dealt: list[int] = []
     taken = [0] * len(shares)
     for place in range(size):
@@ -63,8 +72,8 @@ class BlendedDataset:
         for member, count in zip(self.members, drawn.tolist(), strict=True):
             if count > len(member):
                 raise UserError(
-                    f"The blend draws {count} samples from {member.corpus.prefix}, which gives only {len(member)}. "
-                    "Lower its weight or the size of the data set."
+                    f"The blend draws {count} samples from {shown_path(member.corpus.prefix)}, which gives only "
+                    f"{len(member)}. Lower its weight or train_dataset.dataloader.sizes."
                 )
 
     def __len__(self) -> int:
@@ -95,7 +104,7 @@ def build_part(
     if split.bounds[which] is None:
         return None
     if data_path.weights is not None and size is None:
-        raise UserError(f"data_path has weights, so the {part} part needs a number of samples in sizes; it has none.")
+        raise UserError(f"{KEY} has weights, so the {part} part needs a number of samples in sizes; it has none.")
     single = len(data_path.prefixes) == 1 and data_path.weights is None
     wanted = _member_sizes(data_path, size if single or data_path.weights else None)
     members: list[GPTDataset] = []

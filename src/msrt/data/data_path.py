@@ -9,6 +9,8 @@ import numpy as np
 
 from msmigrate.problems import UserError
 
+KEY = "train_dataset.dataloader.config.data_path"
+
 
 @dataclass(frozen=True)
 class DataPath:
@@ -29,14 +31,15 @@ def parse_data_path(value: object) -> DataPath:
     """
     entries = [value] if isinstance(value, str | os.PathLike) else value
     if not isinstance(entries, list | tuple) or not entries:
+        found = "is missing" if value is None else f"is {list(value) if isinstance(value, tuple) else value!r}"
         raise UserError(
-            f"data_path is {value!r}; it must be a corpus prefix or a list of alternating weight and prefix, such as "
+            f"{KEY} {found}; it must be a corpus prefix or a list of alternating weight and prefix, such as "
             '["1", "./data/corpus"].'
         )
     weighted = any(_weight(entry) is not None for entry in entries)
     faults = _pair_faults(entries) if weighted else _path_faults(entries)
     if faults:
-        raise UserError(f"data_path {list(entries)!r} cannot be used: " + " ".join(faults))
+        raise UserError(f"{KEY} {list(entries)!r} cannot be used: " + " ".join(faults))
     if not weighted:
         return DataPath(tuple(os.fspath(entry) for entry in entries), None)
     weights = [_weight(entry) or 0.0 for entry in entries[0::2]]

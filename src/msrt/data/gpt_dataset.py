@@ -1,16 +1,27 @@
 """Samples of seq_length tokens from one corpus, in megatron-core's order."""
 
+import logging
+import os
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msmigrate.problems import UserError
-from msrt.data.gpt_index import GPTIndices, build_gpt_indices
-from msrt.data.index_cache import cached_indices
+from msmigrate.yaml.source import shown_path
+from msrt.data.gpt_index import GPTIndices, build_gpt_indices, index_bytes
+from msrt.data.index_cache import MAX_BYTES, cached_indices
 from msrt.data.indexed import IndexedDataset
 from msrt.data.sample import GPTConfig, Sample, make_sample
 from msrt.data.split import SPLITS
+
+WORKING_COPIES = 4
+"""Building the indices takes this many times their own size (measured; the running sums are int64)."""
+
+BYTES_PER_SECOND = 2**25
+"""Indices built per second (measured on one core at 2.5 GHz); for a rough announcement only."""
+
+log = logging.getLogger(__name__)
 
 
 class GPTDataset:
@@ -18,7 +29,8 @@ class GPTDataset:
 
     `split` names the part ("train", "valid", "test"): only "valid" may keep its last, partial sample. `indices` holds
     the document, sample and shuffle index. With `cache_dir` the indices are kept there and read again by later runs.
-    Raises `UserError` when the corpus holds floats, or the part has no tokens or too few for a single sample.
+    Raises `UserError` when the corpus holds floats, the part has no tokens or too few for a single sample, or so many
+    samples are asked for that their indices do not fit into this machine's memory.
     """
 
     def __init__(
@@ -39,7 +51,7 @@ class GPTDataset:
         self.indices = cached_indices(cache_dir, corpus, settings, lambda: self._build(drop_last))
         if not len(self):
             raise UserError(
-                f"The {split} part of {corpus.prefix} has {self._tokens} tokens, too few for one sample of "
+                f"The {split} part of {self._name} has {self._tokens} tokens, too few for one sample of "
                 f"{config.seq_length + config.extra} (seq_length {config.seq_length} and {config.extra} more). "
                 "Use more data or a smaller seq_length."
             )
@@ -49,8 +61,12 @@ class GPTDataset:
 
     def __getitem__(self, index: int) -> Sample:
         if not 0 <= index < len(self):
-            raise IndexError(f"sample {index} of {self.corpus.prefix}: it has {len(self)} samples, counted from 0.")
+            raise IndexError(f"sample {index} of {self._name}: it has {len(self)} samples, counted from 0.")
         return make_sample(self._text(int(self.indices.shuffle[index])), self.config)
+
+    @property
+    def _name(self) -> str:
+        return shown_path(self.corpus.prefix)
 
     @property
     def _tokens(self) -> int:
@@ -60,14 +76,15 @@ class GPTDataset:
         if self.split not in SPLITS:
             raise ValueError(f"split {self.split!r} is none of {', '.join(SPLITS)}")
         if self.corpus.dtype.kind == "f":
-            raise UserError(f"The corpus {self.corpus.prefix} holds {self.corpus.dtype.name} numbers, not token ids.")
+            raise UserError(f"The corpus {self._name} holds {self.corpus.dtype.name} numbers, not token ids.")
         if self._tokens == 0:
             raise UserError(
-                f"The {self.split} part of {self.corpus.prefix} is empty: sequences {part.start} to {part.stop} of "
+                f"The {self.split} part of {self._name} is empty: sequences {part.start} to {part.stop} of "
                 f"{len(self.corpus)} hold no token. Give it a larger share in split, or use more data."
             )
 
     def _build(self, drop_last: bool) -> GPTIndices:
+        self._check_size()
         return build_gpt_indices(
             self.corpus.sequence_lengths,
             self.part,
@@ -77,6 +94,27 @@ class GPTDataset:
             seed=self.config.seed,
             drop_last_partial=drop_last,
         )
+
+    def _check_size(self) -> None:
+        size = index_bytes(self._tokens, len(self.part), self.num_samples, self.config.seq_length)
+        needed, memory = size * WORKING_COPIES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        asked = (
+            f"Putting {self.num_samples or 'all'} samples of {self._name} in order needs {needed / 2**30:.1f} GiB of "
+            "memory"
+        )
+        if needed > memory:
+            raise UserError(
+                f"{asked}, and this machine has {memory / 2**30:.1f} GiB. Lower train_dataset.dataloader.sizes to what "
+                "the run consumes."
+            )
+        if size > MAX_BYTES:
+            log.warning(
+                "%s and about %d s at each start: the result, %.1f GiB, is too large to be kept. If the run consumes "
+                "fewer samples, lower train_dataset.dataloader.sizes.",
+                asked,
+                size / BYTES_PER_SECOND,
+                size / 2**30,
+            )
 
     def _text(self, sample: int) -> NDArray[np.int64]:
         """The (seq_length + extra,) tokens of a sample; a partial one is filled up with the pad id."""

@@ -28,6 +28,11 @@ class GPTIndices:
     samples: NDArray[np.int32] | NDArray[np.int64]
     shuffle: NDArray[np.uint32] | NDArray[np.int64]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the three arrays."""
+        return self.documents.nbytes + self.samples.nbytes + self.shuffle.nbytes
+
 
 @dataclass(frozen=True)
 class _Epochs:
@@ -63,6 +68,12 @@ def build_gpt_indices(
     total = len(samples) - 1
     shuffle = _shuffle_index(epochs.samples_before_last if epochs.separate_last else total, total, random)
     return GPTIndices(documents, samples, shuffle)
+
+
+def index_bytes(tokens: int, sequences: int, num_samples: int | None, seq_length: int) -> int:
+    """About how many bytes the indices of a part with `tokens` tokens in `sequences` sequences will have."""
+    epochs = _plan_epochs(tokens, num_samples, seq_length, 0).count
+    return 4 * sequences * epochs + (8 + 4) * (tokens * epochs // seq_length)
 
 
 def _plan_epochs(tokens_per_epoch: int, num_samples: int | None, seq_length: int, extra: int) -> _Epochs:

@@ -1,19 +1,26 @@
 """Indices kept on disk between runs, so that a large corpus is not indexed anew at each start."""
 
 import hashlib
+import io
+import logging
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 
-from msmigrate.problems import UnreadableError
+from msmigrate.yaml.source import shown_path
 from msrt.data.gpt_index import GPTIndices
 from msrt.data.indexed import IndexedDataset
+from msrt.data.kept_file import keep, read_kept
 
 FORMAT = 1
 """Counts up when the indices built from the same settings change."""
+
+MAX_BYTES = 256 * 2**20
+"""Larger indices are built at each start: they would fill the disk of somebody who only mistyped a number."""
+
+log = logging.getLogger(__name__)
 
 
 def cached_indices(
@@ -22,15 +29,17 @@ def cached_indices(
     """The indices stored in `cache_dir` for this corpus and these settings; built, and stored there, if absent.
 
     The name covers the corpus's sequence lengths, so a changed corpus never meets old indices. `cache_dir` None only
-    builds. Raises `UnreadableError` when the folder cannot be written or a stored file is damaged.
+    builds, indices above `MAX_BYTES` are not stored, and a file that is damaged or cannot be written is a warning.
     """
     if cache_dir is None:
         return build()
     path = cache_dir / f"gpt-index-{_key(corpus, settings)}.npz"
-    if path.is_file():
-        return _load(path)
+    stored = _load(path)
+    if stored is not None:
+        return stored
     indices = build()
-    _store(path, indices)
+    if indices.nbytes <= MAX_BYTES:
+        keep(path, _packed(indices))
     return indices
 
 
@@ -40,24 +49,20 @@ def _key(corpus: IndexedDataset, settings: tuple[object, ...]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _load(path: Path) -> GPTIndices:
+def _load(path: Path) -> GPTIndices | None:
+    data = read_kept(path)
+    if data is None:
+        return None
     try:
-        with np.load(path) as stored:
+        with np.load(io.BytesIO(data)) as stored:
             return GPTIndices(stored["documents"], stored["samples"], stored["shuffle"])
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UnreadableError(f"{path} is damaged ({error}). Delete it: it will be built again.") from error
+    except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        log.warning("%s is damaged (%s); it is built again.", shown_path(str(path)), error)
+        return None
 
 
-def _store(path: Path, indices: GPTIndices) -> None:
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")  # ranks of other hosts may share process ids
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                np.savez(file, documents=indices.documents, samples=indices.samples, shuffle=indices.shuffle)
-            # Ranks that start together write the same bytes; the last rename wins and harms nobody.
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UnreadableError(f"{path} cannot be written: {error.strerror or error}.") from error
+def _packed(indices: GPTIndices) -> memoryview:
+    # Not straight into a file: numpy leaves its zip archive open when the disk is full, which ends in a traceback.
+    packed = io.BytesIO()
+    np.savez(packed, documents=indices.documents, samples=indices.samples, shuffle=indices.shuffle)
+    return packed.getbuffer()

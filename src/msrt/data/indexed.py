@@ -12,21 +12,24 @@ Layout of the `.idx` file, little-endian:
     int64[D]  document boundaries: document d is made of the sequences [boundary[d], boundary[d+1])
 """
 
+import errno
+import fcntl
 import mmap
 import os
 import struct
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msmigrate.problems import Exit, UnreadableError, UserError
+from msmigrate.yaml.source import shown_path
 
 MAGIC = b"MMIDIDX\x00\x00"
 VERSION = 1
@@ -64,7 +67,8 @@ def corpus_files(prefix: Path | str) -> tuple[Path, Path]:
     text = os.fspath(prefix)
     if text.endswith((".bin", ".idx")):
         raise UserError(
-            f"{text} is a file name, but a corpus is named by its prefix: write {text[:-4]} (drop {text[-4:]}).",
+            f"{shown_path(text)} is a file name, but a corpus is named by its prefix: write {shown_path(text[:-4])} "
+            f"(drop {text[-4:]}).",
             status=Exit.USAGE,
         )
     return Path(text + ".bin"), Path(text + ".idx")
@@ -82,7 +86,8 @@ class IndexedDataset:
     """Memory-mapped read access to the corpus `<prefix>.bin` + `<prefix>.idx`.
 
     Attributes: `sequence_lengths` (S,) int32, tokens per sequence; `document_indices` (documents + 1,) int64,
-    sequence numbers at which documents start, the last entry being S; `dtype`, the stored element type.
+    sequence numbers at which documents start, the last entry being S; `dtype`, the stored element type; `bin_path`, the
+    token file.
     Raises `UnreadableError` for missing, foreign or truncated files and `UserError` if `prefix` is a file name.
     """
 
@@ -94,6 +99,7 @@ class IndexedDataset:
         self.dtype = index.dtype
         self.sequence_lengths = index.lengths
         self.document_indices = index.documents
+        self.bin_path = bin_path
         self._pointers = index.pointers
         self._tokens = _map(bin_path)
         self._check_bin(bin_path)
@@ -115,11 +121,21 @@ class IndexedDataset:
         start = int(self._pointers[index]) + offset * self.dtype.itemsize
         return np.frombuffer(self._tokens, self.dtype, count, start) if count else np.empty(0, self.dtype)
 
+    @property
+    def tokens(self) -> NDArray[np.generic]:
+        """All tokens of the `.bin` file as far as the index points, in file order: a read-only (tokens,) view."""
+        count = self._end() // self.dtype.itemsize
+        return np.frombuffer(self._tokens, self.dtype, count) if count else np.empty(0, self.dtype)
+
+    def _end(self) -> int:
+        """The byte behind the last token."""
+        ends = self._pointers + self.sequence_lengths.astype(np.int64) * self.dtype.itemsize
+        return int(ends.max(initial=0))
+
     def _check_bin(self, bin_path: Path) -> None:
         if not len(self):
             return
-        ends = self._pointers + self.sequence_lengths.astype(np.int64) * self.dtype.itemsize
-        needed, found = int(ends.max()), len(self._tokens)
+        needed, found = self._end(), len(self._tokens)
         if found < needed or int(self._pointers.min()) < 0:
             raise UnreadableError(
                 f"{bin_path} has {found} bytes, but its .idx points as far as byte {needed}: the file is truncated or "
@@ -194,8 +210,10 @@ def _check_index(path: Path, lengths: NDArray[np.int32], documents: NDArray[np.i
 class IndexedWriter:
     """Writes a corpus `<prefix>.bin` + `<prefix>.idx`; both appear under their names only when `close` succeeds.
 
+    Until then they are `<prefix>.bin.part` and `<prefix>.idx.part`; the next writer takes over those of a killed one.
     Used as a context manager, an exception inside the block removes what was written so far and leaves an older corpus
-    of that name as it was. Raises `UnreadableError` (status 3) when the files cannot be written.
+    of that name as it was. Raises `UnreadableError` (status 3) when the files cannot be written, and `UserError` while
+    another process writes the same corpus.
     """
 
     def __init__(self, prefix: Path | str, dtype: np.dtype[np.generic]) -> None:
@@ -204,13 +222,12 @@ class IndexedWriter:
             raise UserError(f"A corpus cannot be stored as {dtype}: Megatron has no code for token ids of that type.")
         self._bin_path, self._idx_path = corpus_files(prefix)
         self._code, self._dtype = codes[dtype], dtype
-        self._lengths: list[int] = []
-        self._documents = [0]
-        unique = uuid4().hex
-        self._bin_temp = self._bin_path.with_name(f".{self._bin_path.name}.{unique}.tmp")
-        self._idx_temp = self._idx_path.with_name(f".{self._idx_path.name}.{unique}.tmp")
+        self._lengths = array("i")
+        self._documents = array("q", [0])
+        self._bin_temp = self._bin_path.with_name(f"{self._bin_path.name}.part")
+        self._idx_temp = self._idx_path.with_name(f"{self._idx_path.name}.part")
         with _writing(self._bin_path):
-            self._file: IO[bytes] = self._bin_temp.open("wb")
+            self._file: IO[bytes] = _own(self._bin_temp)
 
     def __enter__(self) -> Self:
         return self
@@ -228,37 +245,51 @@ class IndexedWriter:
         `ValueError` for tokens that are not integers and for lengths that do not add up.
         """
         values = np.asarray(tokens)
-        parts = [len(values)] if lengths is None else list(lengths)
-        if sum(parts) != len(values):
-            raise ValueError(f"the sequence lengths add up to {sum(parts)}, but the document has {len(values)} tokens")
-        self._check_values(values)
-        self._check_lengths(parts)
-        with _writing(self._bin_path):
-            self._file.write(values.astype(self._dtype).tobytes())
-        self._lengths.extend(parts)
+        parts = np.asarray([len(values)] if lengths is None else lengths, np.int64)
+        self._append(values, parts)
         self._documents.append(len(self._lengths))
+
+    def add_documents(self, tokens: NDArray[np.generic], lengths: NDArray[np.int64]) -> None:
+        """Appends `len(lengths)` documents of one sequence each, whose tokens follow each other in `tokens`.
+
+        Raises as `add_document` does.
+        """
+        first = len(self._lengths) + 1
+        self._append(tokens, lengths)
+        self._documents.extend(range(first, len(self._lengths) + 1))
+
+    def _append(self, values: NDArray[np.generic], lengths: NDArray[np.int64]) -> None:
+        if int(lengths.sum()) != len(values):
+            raise ValueError(f"the sequence lengths add up to {lengths.sum()}, but there are {len(values)} tokens")
+        self._check_values(values)
+        self._check_lengths(lengths)
+        with _writing(self._bin_path):
+            self._file.write(values.astype(self._dtype, copy=False).tobytes())
+        self._lengths.extend(lengths.tolist())
 
     def close(self) -> None:
         """Finishes both files and gives them their names."""
         try:
             with _writing(self._bin_path):
-                self._file.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
             with _writing(self._idx_path):
                 self._idx_temp.write_bytes(self._index_bytes())
                 # Without this a stop between the two renames would leave new tokens under an old index.
                 self._idx_path.unlink(missing_ok=True)
                 self._bin_temp.replace(self._bin_path)
                 self._idx_temp.replace(self._idx_path)
+                self._file.close()  # last, since this gives up the lock
         except UnreadableError:
             self.abort()
             raise
 
     def abort(self) -> None:
         """Removes the temporary files; nothing appears under the corpus's name."""
-        with suppress(OSError):  # the buffered rest is of no use, so a full disk does not matter here
-            self._file.close()
         self._bin_temp.unlink(missing_ok=True)
         self._idx_temp.unlink(missing_ok=True)
+        with suppress(OSError):  # the buffered rest is of no use, so a full disk does not matter here
+            self._file.close()
 
     def _check_values(self, values: NDArray[np.generic]) -> None:
         if not len(values):
@@ -269,16 +300,17 @@ class IndexedWriter:
         low, high = int(values.min()), int(values.max())
         if low < limits.min or high > limits.max:
             raise UserError(
-                f"Document {len(self._documents) - 1} has token ids from {low} to {high}; {self._dtype.name} holds "
-                f"{limits.min} to {limits.max}. Choose the element type by the vocabulary's size."
+                f"From document {len(self._documents) - 1} on there are token ids from {low} to {high}; "
+                f"{self._dtype.name} holds {limits.min} to {limits.max}. Choose the element type by the vocabulary's "
+                "size."
             )
 
-    def _check_lengths(self, parts: Sequence[int]) -> None:
-        longest = max(parts, default=0)
-        if min(parts, default=0) < 0 or longest > MAX_SEQUENCE_LENGTH:
+    def _check_lengths(self, lengths: NDArray[np.int64]) -> None:
+        longest = int(lengths.max(initial=0))
+        if int(lengths.min(initial=0)) < 0 or longest > MAX_SEQUENCE_LENGTH:
             raise UserError(
-                f"Document {len(self._documents) - 1} has a sequence of {longest} tokens; an index holds lengths "
-                f"from 0 to {MAX_SEQUENCE_LENGTH}. Cut the document into several."
+                f"From document {len(self._documents) - 1} on there is a sequence of {longest} tokens; an index holds "
+                f"lengths from 0 to {MAX_SEQUENCE_LENGTH}. Cut the document into several."
             )
 
     def _index_bytes(self) -> bytes:
@@ -289,9 +321,35 @@ class IndexedWriter:
         return header + lengths.tobytes() + pointers.tobytes() + np.asarray(self._documents, "<i8").tobytes()
 
 
+NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+"""A file system without locks; there, nothing keeps two writers of one corpus apart."""
+
+
+def _own(path: Path) -> IO[bytes]:
+    """`path` opened for writing, empty, and locked against other processes until it is closed."""
+    while True:
+        file = path.open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            raise UserError(
+                f"{shown_path(str(path))} is being written by another process: wait for it, or choose another prefix."
+            ) from error
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                file.close()
+                raise
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            file.truncate(0)
+            return file
+        # The other process finished, and renamed the file, between our opening and locking it.
+        file.close()
+
+
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UnreadableError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise UnreadableError(f"{shown_path(str(path))} cannot be written: {error.strerror or error}.") from error

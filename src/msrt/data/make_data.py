@@ -1,21 +1,19 @@
 """Text files turned into a corpus that training reads."""
 
-import codecs
-import json
-import logging
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from msmigrate.problems import UnreadableError, UsageError, UserError
+from msmigrate.yaml.source import shown_path
 from msrt.data.bytes_tokenizer import BytesTokenizer
 from msrt.data.indexed import IndexedWriter, corpus_files, token_dtype
+from msrt.data.read_progress import Report
+from msrt.data.text_files import STDIN, ReadCount, text_file, texts_of
 
-SUFFIXES = (".txt", ".jsonl")
-
-log = logging.getLogger(__name__)
+BATCH = 2**20
+"""Characters encoded and written in one go; a longer text is one batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,108 +26,77 @@ class Made:
     files: tuple[Path, Path]
 
 
-def make_data(inputs: Sequence[Path], prefix: Path, *, tokenizer: str = "bytes", append_eod: bool) -> Made:
+def make_data(
+    inputs: Sequence[Path | str],
+    prefix: Path | str,
+    *,
+    tokenizer: str = "bytes",
+    append_eod: bool,
+    report: Report | None = None,
+) -> Made:
     """The corpus `<prefix>.bin` + `<prefix>.idx` made of text files, in the order given.
 
-    A .txt file is one document; each line of a .jsonl file, {"text": …}, is one. `append_eod` ends every document with
-    the tokenizer's end-of-document id. Lines with an empty text are left out and counted in a log line. Raises
-    `UnreadableError` for a file that is missing, a folder, empty, not UTF-8 or has a bad line (named as file:line), and
-    `UserError` for a tokenizer other than "bytes". After an error no file of that name is new.
+    A .txt file, a pipe and standard input ("-") are one document; each line of a .jsonl file, {"text": …}, is one.
+    `append_eod` ends every document with the tokenizer's end-of-document id. Lines with an empty text are left out and
+    counted in a log line. `report` is told how far reading came. Raises `UsageError` for a prefix that names no file,
+    `UnreadableError` for an input that is missing, a folder, a device, empty, not UTF-8 or has a bad line (named as
+    file:line), and `UserError` for a tokenizer other than "bytes". After an error no file of that name is new.
     """
     if not inputs:
         raise UsageError("No input file is given: name at least one .txt or .jsonl file.")
+    if [os.fspath(path) for path in inputs].count(STDIN) > 1:
+        raise UsageError("- is given more than once, but standard input can be read only once.")
     if tokenizer != BytesTokenizer.name:
         raise UserError(f'The tokenizer {tokenizer!r} is not available yet; use "{BytesTokenizer.name}" for now.')
-    for path in inputs:
-        _check_input(path)
-    files = corpus_files(prefix)
-    encoder = BytesTokenizer()
+    files = _outputs(os.fspath(prefix))
+    sources = [text_file(os.fspath(path)) for path in inputs]
+    sizes = [source.size for source in sources if source.size is not None]
+    total = sum(sizes) if len(sizes) == len(sources) else None
+    encoder, count = BytesTokenizer(), ReadCount()
     dtype = token_dtype(encoder.vocab_size)
-    ending = np.full(int(append_eod), encoder.eod, np.uint16)
-    _make_folder(prefix.parent)
+    _make_folder(files[0].parent)
     documents = tokens = 0
     with IndexedWriter(prefix, dtype) as writer:
-        for path in inputs:
-            for text in _documents(path):
-                ids = np.concatenate([encoder.encode(text), ending])
-                writer.add_document(ids)
-                documents += 1
-                tokens += len(ids)
+        for batch in _batches(text for source in sources for text in texts_of(source, count)):
+            ids, lengths = encoder.encode_documents(batch, append_eod=append_eod)
+            writer.add_documents(ids, lengths)
+            documents += len(lengths)
+            tokens += len(ids)
+            if report is not None:
+                report(count.done, total)
     return Made(documents, tokens, dtype.name, files)
 
 
-def _check_input(path: Path) -> None:
-    if path.is_dir():
-        raise UnreadableError(f"{path} is a folder; name the .txt or .jsonl files in it.")
-    if not path.is_file():
-        raise UnreadableError(f"There is no file {path}.")
-    if path.suffix.lower() not in SUFFIXES:
-        raise UnreadableError(f'{path} ends in "{path.suffix}"; text is read from {" and ".join(SUFFIXES)} files only.')
+def _outputs(prefix: str) -> tuple[Path, Path]:
+    if not prefix:
+        raise UsageError("The prefix of the corpus is empty: name it, such as data/corpus.")
+    if prefix.endswith(os.sep) or os.path.isdir(prefix):
+        inside = shown_path(os.path.join(prefix, "corpus"))
+        raise UsageError(f"{shown_path(prefix)} is a folder: name the corpus in it, such as {inside}.")
+    files = corpus_files(prefix)
+    for path in files:
+        if os.path.isdir(path):
+            raise UnreadableError(f"{shown_path(str(path))} cannot be written: it is a folder.")
+    return files
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UnreadableError(f"The folder {folder} cannot be made: {error.strerror or error}.") from error
-
-
-def _documents(path: Path) -> Iterator[str]:
-    """The texts of one file; raises `UnreadableError` when there is none."""
-    texts = _jsonl_texts(path) if path.suffix.lower() == ".jsonl" else _txt_texts(path)
-    found = empty = 0
-    try:
-        for text in texts:
-            if not text:
-                empty += 1
-                continue
-            found += 1
-            yield text
-    except OSError as error:
-        raise UnreadableError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if not found:
-        raise UnreadableError(f"{path} holds no text: it would add no token to the corpus. Leave it out.")
-    if empty:
-        log.warning("%s has %d lines with an empty text; they are left out.", path, empty)
-
-
-def _txt_texts(path: Path) -> Iterator[str]:
-    raw = path.read_bytes()
-    try:
-        yield raw.decode("utf-8")
-    except UnicodeDecodeError as error:
         raise UnreadableError(
-            f"{path} is not UTF-8: byte {error.start} is 0x{raw[error.start]:02x}. Save it as UTF-8."
+            f"The folder {shown_path(str(folder))} cannot be made: {error.strerror or error}."
         ) from error
 
 
-def _jsonl_texts(path: Path) -> Iterator[str]:
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-            if line.strip():
-                yield _json_text(line, f"{path}:{number}")
-
-
-def _json_text(line: bytes, where: str) -> str:
-    """The text of a line; an unreadable one is named by `where`."""
-    try:
-        value = json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(f'{where}: not a JSON object in UTF-8 ({error}); expected {{"text": "…"}}.') from error
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        raise UnreadableError(f'{where}: {_shape(value)}; expected {{"text": "…"}}.')
-    text: str = value["text"]
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UnreadableError(f"{where}: half a surrogate pair at character {error.start} of the text.") from error
-    return text
-
-
-def _shape(value: object) -> str:
-    if not isinstance(value, dict):
-        return f"a JSON {type(value).__name__}, not an object"
-    if "text" not in value:
-        return f"an object with the keys {sorted(value)}, without text"
-    return f"text is a {type(value['text']).__name__}, not a string"
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    characters = 0
+    for text in texts:
+        batch.append(text)
+        characters += len(text)
+        if characters >= BATCH:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 from msmigrate.problems import UserError
 
+KEY = "train_dataset.dataloader.config.split"
+
 SPLITS = ("train", "valid", "test")
 """The order of the numbers in `split` and in `sizes`."""
 
@@ -43,14 +45,17 @@ def parse_split(text: object) -> Split:
     and the sum need not be 1 or 100. Raises `UserError` naming the string for anything else: a sign, an exponent,
     letters, an empty entry, four numbers, or all zeros.
     """
+    if text is None:
+        raise UserError(f'{KEY} is missing; write "1, 0, 0" to train on the whole corpus.')
     if not isinstance(text, str):
-        raise UserError(f'split is {text!r}; it must be a string of numbers such as "1, 0, 0", in quotes.')
+        shown = list(text) if isinstance(text, tuple) else text
+        raise UserError(f'{KEY} is {shown!r}; it must be a string of numbers such as "1, 0, 0", in quotes.')
     weights = _weights(text)
     total = 0.0
     for weight in weights:
         total += weight
     if not 0 < total < float("inf"):
-        raise UserError(f'split "{text}" gives no part of the data to anything: at least one number must be above 0.')
+        raise UserError(f'{KEY} "{text}" gives no part of the data to anything: at least one number must be above 0.')
     edges = [0.0]
     for weight in weights:
         # Added one by one: megatron-core accumulates too, and the last bits decide where a sequence falls.
@@ -65,9 +70,9 @@ def _weights(text: str) -> list[float]:
     if bad:
         shown = ", ".join(f'"{part}"' for part in bad)
         raise UserError(
-            f'split "{text}" cannot be read: {shown} is not a plain number of 0 or more. Expected numbers separated by '
+            f'{KEY} "{text}" cannot be read: {shown} is not a plain number of 0 or more. Expected numbers separated by '
             'commas for train, validation and test, such as "1, 0, 0".'
         )
     if len(parts) > len(SPLITS):
-        raise UserError(f'split "{text}" has {len(parts)} numbers; there are 3 parts: train, validation and test.')
+        raise UserError(f'{KEY} "{text}" has {len(parts)} numbers; there are 3 parts: train, validation and test.')
     return [float(part) for part in parts] + [0.0] * (len(SPLITS) - len(parts))

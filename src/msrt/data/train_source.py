@@ -9,9 +9,12 @@ from msmigrate.pynative.sections import Dataloader, GPTDatasetConfig, TrainDatas
 from msrt.data.blend import build_part
 from msrt.data.data_path import parse_data_path
 from msrt.data.sample import GPTConfig
+from msrt.data.split import KEY as SPLIT
 from msrt.data.split import parse_split
 from msrt.data.stream import SampleSource
+from msrt.data.token_range import check_tokens
 
+KEY = "train_dataset.dataloader"
 LOADER = "BlendedMegatronDatasetDataLoader"
 DATASET = "GPTDataset"
 PARTS = 3
@@ -23,22 +26,27 @@ MAX_SEED = 2**32 - 1
 log = logging.getLogger(__name__)
 
 
-def open_train_source(train_dataset: TrainDataset, *, samples: int, cache_dir: Path | None = None) -> SampleSource:
+def open_train_source(
+    train_dataset: TrainDataset, *, samples: int, vocab_size: int | None = None, cache_dir: Path | None = None
+) -> SampleSource:
     """The training samples of a run that will consume `samples` of them (steps x global_batch_size).
 
-    When the data has fewer, a warning with both numbers is logged: the order repeats from sample 0, as in MindFormers.
-    With `cache_dir` the sample indices are kept there for later runs. Raises one `UserError` with every setting that
-    cannot be served, and `UnreadableError` for a corpus that cannot be read.
+    With `vocab_size` every token of the corpora is checked to be from 0 to `vocab_size` - 1. When the data has fewer
+    samples, a warning with both numbers is logged: the order repeats from sample 0, as in MindFormers. With `cache_dir`
+    sample indices and token checks are kept there for later runs. Raises one `UserError` with every setting that cannot
+    be served, one with every corpus whose tokens do not fit, and `UnreadableError` for a corpus that cannot be read.
     """
     loader = train_dataset.dataloader
-    faults = list(_faults(loader, samples))
+    faults = [*_faults(loader, samples), *_vocabulary_faults(loader.config, vocab_size)]
     if faults:
-        raise UserError(" ".join(faults))
+        raise UserError("\n".join(faults))
     assert loader.sizes is not None  # a missing one is among the faults
     data_path, split = parse_data_path(loader.config.data_path), parse_split(loader.config.split)
+    if vocab_size is not None:
+        check_tokens(data_path.prefixes, vocab_size, cache_dir)
     source = build_part(data_path, split, "train", loader.sizes[0], gpt_config(loader.config), cache_dir=cache_dir)
     if source is None:
-        raise UserError(f'split "{loader.config.split}" leaves nothing for training: raise its first number above 0.')
+        raise UserError(f'{SPLIT} "{loader.config.split}" leaves nothing for training: raise its first number above 0.')
     _check_length(train_dataset, len(source), samples)
     _warn_of_lost_flags(loader.config)
     return source
@@ -66,13 +74,14 @@ def gpt_config(config: GPTDatasetConfig) -> GPTConfig:
 
 def _faults(loader: Dataloader, samples: int) -> Iterator[str]:
     if loader.type != LOADER:
-        yield f"dataloader.type is {loader.type!r}; msrt reads {LOADER} only."
+        found = "missing" if loader.type is None else repr(loader.type)
+        yield f"{KEY}.type is {found}; msrt reads {LOADER} only."
     if loader.datasets_type != DATASET:
-        yield f"dataloader.datasets_type is {loader.datasets_type!r}; msrt reads {DATASET} only."
+        yield f"{KEY}.datasets_type is {loader.datasets_type!r}; msrt reads {DATASET} only."
     if loader.shuffle:
         yield (
-            "dataloader.shuffle is true, which msrt does not have; write false: "
-            f"{DATASET} already shuffles its samples with dataloader.config.seed."
+            f"{KEY}.shuffle is true, which msrt does not have; write false: "
+            f"{DATASET} already shuffles its samples with {KEY}.config.seed."
         )
     yield from _size_faults(loader.sizes, samples)
     yield from _column_faults(loader)
@@ -81,33 +90,45 @@ def _faults(loader: Dataloader, samples: int) -> Iterator[str]:
 
 def _size_faults(sizes: tuple[int, ...] | None, samples: int) -> Iterator[str]:
     if sizes is None:
-        yield f"dataloader.sizes is missing; this run consumes {samples} training samples: write [{samples}, 0, 0]."
+        yield f"{KEY}.sizes is missing; this run consumes {samples} training samples: write [{samples}, 0, 0]."
         return
     if len(sizes) != PARTS:
-        yield f"dataloader.sizes has {len(sizes)} entries; it needs {PARTS}: samples for train, validation and test."
+        entries = "1 entry" if len(sizes) == 1 else f"{len(sizes)} entries"
+        yield f"{KEY}.sizes has {entries}; it needs {PARTS}: samples for train, validation and test."
     if sizes and sizes[0] < 1:
-        yield f"dataloader.sizes asks for {sizes[0]} training samples; its first entry must be 1 or more."
+        yield f"{KEY}.sizes asks for {sizes[0]} training samples; its first entry must be 1 or more."
 
 
 def _column_faults(loader: Dataloader) -> Iterator[str]:
     if loader.config.create_compressed_eod_mask:
         yield (
-            "dataloader.config.create_compressed_eod_mask is true, which msrt does not have; write false, and "
+            f"{KEY}.config.create_compressed_eod_mask is true, which msrt does not have; write false, and "
             "create_attention_mask true if documents must not see each other."
         )
         return
     expected = column_names(loader.config)
-    if loader.column_names != expected:
-        mask = str(loader.config.create_attention_mask).lower()
-        yield (
-            f"dataloader.column_names is {list(loader.column_names)}, but with create_attention_mask {mask} a sample "
-            f"has the columns {list(expected)}, in this order."
-        )
+    if loader.column_names == expected:
+        return
+    # The default may be written out, too; this sentence is true of both.
+    found = (
+        "is missing or stops after labels"
+        if loader.column_names == Dataloader().column_names
+        else f"is {_listed(loader.column_names)}"
+    )
+    mask = str(loader.config.create_attention_mask).lower()
+    yield (
+        f"{KEY}.column_names {found}; write column_names: {_listed(expected)}, in this order: these are the columns of "
+        f"a sample with create_attention_mask {mask}."
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(names)}]"
 
 
 def _config_faults(config: GPTDatasetConfig) -> Iterator[str]:
     if config.seed > MAX_SEED:
-        yield f"dataloader.config.seed is {config.seed}; it must be from 0 to {MAX_SEED}."
+        yield f"{KEY}.config.seed is {config.seed}; it must be from 0 to {MAX_SEED}."
     parsers: tuple[tuple[Callable[[object], object], object], ...] = (
         (parse_split, config.split),
         (parse_data_path, config.data_path),
@@ -119,21 +140,40 @@ def _config_faults(config: GPTDatasetConfig) -> Iterator[str]:
             yield str(error)
 
 
+def _vocabulary_faults(config: GPTDatasetConfig, vocab_size: int | None) -> Iterator[str]:
+    """Ids that no token can have, so that what they are for would silently not happen."""
+    if vocab_size is None:
+        return
+    tokens = f"model.vocab_size {vocab_size} has the tokens 0 to {vocab_size - 1}"
+    flags = _flags_of_eod(config)
+    if config.eod >= vocab_size and flags:
+        yield f"{KEY}.config.eod is {config.eod}, but {tokens}: {', '.join(flags)} could never apply."
+    if config.pad >= vocab_size:
+        yield f"{KEY}.config.pad is {config.pad}, but {tokens}: no padding could be masked. Write -1 for no padding."
+
+
+def _flags_of_eod(config: GPTDatasetConfig) -> list[str]:
+    """The flags in use that act at each end of document."""
+    flags = ("eod_mask_loss", "reset_position_ids", "reset_attention_mask")
+    return [flag for flag in flags if getattr(config, flag)]
+
+
 def _check_length(train_dataset: TrainDataset, available: int, needed: int) -> None:
     if needed <= available:
         return
     if not train_dataset.drop_remainder:
         raise UserError(
             f"The run consumes {needed} training samples and the data has {available}; with drop_remainder false each "
-            "pass over them can end with an incomplete global batch, which msrt cannot train. Write drop_remainder: "
-            f"true, or raise dataloader.sizes[0] to {needed}."
+            "pass over them can end with an incomplete global batch, which msrt cannot train. Set "
+            f"train_dataset.drop_remainder to true, or {KEY}.sizes[0] to {needed}."
         )
     log.warning(
         "The run consumes %d training samples and the data has %d: they are read %.2f times, always in the same order. "
-        "With dataloader.sizes[0] at %d every pass over the corpus would be shuffled anew.",
+        "With %s.sizes[0] at %d every pass over the corpus would be shuffled anew.",
         needed,
         available,
         needed / available,
+        KEY,
         needed,
     )
 
@@ -141,10 +181,12 @@ def _check_length(train_dataset: TrainDataset, available: int, needed: int) -> N
 def _warn_of_lost_flags(config: GPTDatasetConfig) -> None:
     if config.reset_attention_mask and not config.create_attention_mask:
         log.warning(
-            "dataloader.config.reset_attention_mask has no effect without create_attention_mask: "
-            "tokens see the documents before their own."
+            "%s.config.reset_attention_mask has no effect without create_attention_mask: "
+            "tokens see the documents before their own.",
+            KEY,
         )
-    flags = ("eod_mask_loss", "reset_position_ids", "reset_attention_mask")
-    given = [flag for flag in flags if getattr(config, flag)]
+    given = _flags_of_eod(config)
     if config.eod < 0 and given:
-        log.warning("dataloader.config.eod is %d, which no token is: %s has no effect.", config.eod, ", ".join(given))
+        log.warning(
+            "%s.config.eod is %d; tokens are 0 or more: %s will never apply.", KEY, config.eod, ", ".join(given)
+        )

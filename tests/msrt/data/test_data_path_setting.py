@@ -41,7 +41,8 @@ def test_forms(value: object, expected: DataPath) -> None:
         ([True, "a"], ["Entry 0 is True"]),
         (["1", ""], ["Entry 1 is ''"]),
         ([], ["data_path is []"]),
-        (None, ["data_path is None"]),
+        (None, ["train_dataset.dataloader.config.data_path is missing"]),
+        ((), ["train_dataset.dataloader.config.data_path is []"]),
         ({"a": 1}, ["must be a corpus prefix or a list"]),
     ],
 )

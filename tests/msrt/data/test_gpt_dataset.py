@@ -1,5 +1,8 @@
 """Samples read from a corpus, and the cache of their indices."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +11,10 @@ from corpora import counting_corpus, write_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmigrate.problems import UnreadableError, UserError
+from msmigrate.problems import UserError
 from msrt.data import IndexedDataset
 from msrt.data.gpt_dataset import GPTDataset
+from msrt.data.gpt_index import build_gpt_indices, index_bytes
 from msrt.data.sample import GPTConfig
 
 LENGTHS = [5, 1, 9, 3, 0, 7, 12, 2]
@@ -110,16 +114,68 @@ def test_cache_is_keyed_by_settings_and_corpus(tmp_path: Path) -> None:
     assert len(list(folder.iterdir())) == 5
 
 
-def test_damaged_cache_is_named(tmp_path: Path) -> None:
+def test_damaged_cache_is_built_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     corpus, folder = counting_corpus(tmp_path / "c", LENGTHS), tmp_path / "cache"
     cached(corpus, folder)
     (stored,) = folder.iterdir()
-    stored.write_bytes(stored.read_bytes()[:100])
-    with pytest.raises(UnreadableError, match=rf"{stored.name} is damaged .*Delete it"):
-        cached(corpus, folder)
+    whole = stored.read_bytes()
+    stored.write_bytes(whole[:100])
+    cached(corpus, folder)
+    assert re.search(rf"{stored.name} is damaged .*built again", caplog.text)
+    assert len(stored.read_bytes()) == len(whole)
 
 
-def test_cache_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_cache_folder_that_cannot_be_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UnreadableError, match="cannot be written"):
-        cached(counting_corpus(tmp_path / "c", LENGTHS), tmp_path / "file" / "cache")
+    assert len(cached(counting_corpus(tmp_path / "c", LENGTHS), tmp_path / "file" / "cache")) >= 20
+    assert "cannot be written: Not a directory. The run goes on without it" in caplog.text
+
+
+def test_full_disk_is_a_warning_and_leaves_nothing(tmp_path: Path) -> None:
+    counting_corpus(tmp_path / "c", LENGTHS)
+    code = (
+        "import resource, sys; from pathlib import Path\n"
+        "from msrt.data import IndexedDataset; from msrt.data.gpt_dataset import GPTDataset\n"
+        "from msrt.data.sample import GPTConfig\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"  # each file may have 100 bytes
+        "corpus = IndexedDataset(sys.argv[1] + '/c')\n"
+        "data = GPTDataset(corpus, range(8), GPTConfig(4), num_samples=20, cache_dir=Path(sys.argv[1], 'cache'))\n"
+        "print(data[19].tokens.shape)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert run.stdout == "(4,)\n"
+    (line,) = run.stderr.splitlines()
+    assert re.search(r"gpt-index-\w+\.npz cannot be written: File too large\. The run goes on", line)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_large_indices_are_announced_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = counting_corpus(tmp_path / "c", LENGTHS)
+    monkeypatch.setattr("msrt.data.gpt_dataset.MAX_BYTES", 1000)
+    monkeypatch.setattr("msrt.data.index_cache.MAX_BYTES", 1000)
+    cached(corpus, tmp_path / "cache", samples=20)
+    assert caplog.messages == []
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    cached(corpus, tmp_path / "cache", samples=200)
+    assert re.search(r"Putting 200 samples of .*c in order needs .* GiB .*too large to be kept", caplog.text)
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_more_samples_than_memory_holds(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"needs [\d.]+ GiB of memory, and this machine has [\d.]+ GiB\. Lower .*sizes"):
+        cached(counting_corpus(tmp_path / "c", LENGTHS), tmp_path / "cache", samples=10**15)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    samples=st.none() | st.integers(1, 300),
+    seq_length=st.integers(1, 9),
+)
+def test_announced_size_is_the_size(lengths: list[int], samples: int | None, seq_length: int) -> None:
+    sizes, part = np.array(lengths, np.int32), np.arange(len(lengths), dtype=np.int32)
+    built = build_gpt_indices(sizes, part, num_samples=samples, seq_length=seq_length, extra=1, seed=1)
+    announced = index_bytes(sum(lengths), len(lengths), samples, seq_length)
+    # One token more can take one more epoch, and one sample less come out.
+    assert abs(built.nbytes - announced) <= 4 * len(lengths) + 12 * (sum(lengths) // seq_length + 2)

@@ -1,7 +1,11 @@
 """Reading and writing `.bin` + `.idx`."""
 
+import fcntl
 import struct
+import subprocess
+import sys
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -43,6 +47,16 @@ def test_written_corpus_reads_back(tmp_path: Path, dtype: str) -> None:
     assert corpus.sequence_lengths.tolist() == [3, 1, 3, 0]
     assert corpus.document_indices.tolist() == [0, 1, 3, 4]
     assert files(tmp_path) == ["c.bin", "c.idx"]
+
+
+def test_documents_written_together_are_those_written_one_by_one(tmp_path: Path) -> None:
+    documents = [[1, 2, 3], [], [4], [5, 6]]
+    write_corpus(tmp_path / "one", documents, "uint16")
+    with IndexedWriter(tmp_path / "many", np.dtype("uint16")) as writer:
+        writer.add_documents(np.array([1, 2, 3]), np.array([3, 0]))
+        writer.add_documents(np.array([4, 5, 6]), np.array([1, 2]))
+    for suffix in (".bin", ".idx"):
+        assert (tmp_path / f"many{suffix}").read_bytes() == (tmp_path / f"one{suffix}").read_bytes()
 
 
 def test_element_type_follows_the_vocabulary() -> None:
@@ -130,7 +144,7 @@ def test_negative_length(tmp_path: Path) -> None:
 def test_failure_while_writing_keeps_the_older_corpus(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c", [[1, 2]])
     before = (tmp_path / "c.bin").read_bytes(), (tmp_path / "c.idx").read_bytes()
-    with pytest.raises(UserError, match="Document 1"):
+    with pytest.raises(UserError, match="From document 1 on"):
         write_corpus(tmp_path / "c", [[9], [65536]], "uint16")
     assert ((tmp_path / "c.bin").read_bytes(), (tmp_path / "c.idx").read_bytes()) == before
     assert files(tmp_path) == ["c.bin", "c.idx"]
@@ -182,13 +196,55 @@ def test_writer_refuses_what_does_not_fit(tmp_path: Path) -> None:
         IndexedWriter(tmp_path / "c", np.dtype("float32"))
     writer = IndexedWriter(tmp_path / "c", np.dtype("uint16"))
     writer.add_document([65535])
-    with pytest.raises(UserError, match=r"Document 1 has token ids from 1 to 65536; uint16 holds 0 to 65535"):
+    with pytest.raises(
+        UserError, match=r"From document 1 on there are token ids from 1 to 65536; uint16 holds 0 to 65535"
+    ):
         writer.add_document([1, 65536])
     with pytest.raises(UserError, match="from -1 to 3"):
         writer.add_document([-1, 3])
-    with pytest.raises(ValueError, match="add up to 2, but the document has 3"):
+    with pytest.raises(ValueError, match="add up to 2, but there are 3"):
         writer.add_document([1, 2, 3], lengths=[1, 1])
     with pytest.raises(ValueError, match="integers, not float64"):
         writer.add_document(np.array([1.5]))
     writer.close()
     assert IndexedDataset(tmp_path / "c").get(0).tolist() == [65535]
+
+
+def test_parts_of_a_killed_writer_are_taken_over(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, numpy; from msrt.data import IndexedWriter\n"
+        "writer = IndexedWriter(sys.argv[1], numpy.dtype('uint16'))\n"
+        "writer.add_document(range(60_000))\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "c")], check=False).returncode == -9
+    assert files(tmp_path) == ["c.bin.part"]
+    write_corpus(tmp_path / "c", [[1, 2]], "uint16")
+    assert files(tmp_path) == ["c.bin", "c.idx"]
+    assert IndexedDataset(tmp_path / "c").tokens.tolist() == [1, 2]
+
+
+def test_two_writers_of_one_corpus(tmp_path: Path) -> None:
+    writer = IndexedWriter(tmp_path / "c", np.dtype("uint16"))
+    writer.add_document([1])
+    with pytest.raises(UserError, match=r"c\.bin\.part is being written by another process"):
+        IndexedWriter(tmp_path / "c", np.dtype("uint16"))
+    writer.close()
+    assert IndexedDataset(tmp_path / "c").tokens.tolist() == [1]
+
+
+def test_a_file_finished_by_another_writer_is_not_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = IndexedWriter(tmp_path / "c", np.dtype("uint16"))
+    first.add_document([1, 2])
+    lock = fcntl.flock
+
+    def finish_then_lock(file: IO[bytes], operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        first.close()
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", finish_then_lock)
+    second = IndexedWriter(tmp_path / "c", np.dtype("uint16"))
+    assert IndexedDataset(tmp_path / "c").tokens.tolist() == [1, 2]
+    second.abort()
+    assert files(tmp_path) == ["c.bin", "c.idx"]

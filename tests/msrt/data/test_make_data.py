@@ -1,6 +1,11 @@
 """Text files turned into a corpus."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -49,16 +54,17 @@ def test_each_json_line_is_a_document(tmp_path: Path, caplog: pytest.LogCaptureF
     made = make_data([tmp_path / "a.jsonl"], tmp_path / "c", append_eod=False)
     assert texts_of(tmp_path / "c") == [list(b"a\nb"), list("语".encode()), [ord("c")]]
     assert (made.documents, made.tokens) == (3, 7)
-    assert "a.jsonl has 1 lines with an empty text" in caplog.text
+    assert "a.jsonl has 1 line with an empty text; it is left out" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         (b'{"text": "a"', "not a JSON object"),
-        (b'{"text": 3}', "text is a int, not a string"),
+        (b'{"text": 3}', "text is a number, not a string"),
         (b'{"txt": "a"}', r"the keys \['txt'\], without text"),
-        (b'["a"]', "a JSON list, not an object"),
+        (b'{"text": null}', "text is null, not a string"),
+        (b'["a"]', "a list, not an object"),
         (b'{"text": "\xff"}', "not a JSON object in UTF-8"),
         (b'{"text": "a\\ud800"}', "half a surrogate pair at character 1"),
         (b"[" * 100_000, "not a JSON object"),
@@ -108,6 +114,91 @@ def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     with pytest.raises(UnreadableError, match=r"folder .* cannot be made"):
         make_data([tmp_path / "a.txt"], tmp_path / "a.txt" / "c", append_eod=True)
+
+
+@pytest.mark.parametrize("append_eod", [True, False])
+def test_batches_join_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, append_eod: bool) -> None:
+    texts = ["ab", "", "语言", "c", "a long one", "d"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    reports: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(sys.modules["msrt.data.make_data"], "BATCH", 4)
+    make_data(
+        [tmp_path / "a.jsonl"],
+        tmp_path / "c",
+        append_eod=append_eod,
+        report=lambda done, total: reports.append((done, total)),
+    )
+    assert texts_of(tmp_path / "c") == [[*text.encode(), *[256] * append_eod] for text in texts if text]
+    size = (tmp_path / "a.jsonl").stat().st_size
+    assert len(reports) == 3
+    assert reports == sorted(reports)
+    assert reports[-1] == (size, size)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"), [("", "is empty: name it"), ("new/", "new/ is a folder"), ("old", "old is a folder: name")]
+)
+def test_prefix_that_names_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(UserError, match=message) as error:
+        make_data(["a.txt"], prefix, append_eod=True)
+    assert error.value.status == Exit.USAGE
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "old"]
+
+
+def test_folder_in_the_place_of_an_output(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "c.idx").mkdir()
+    with pytest.raises(UnreadableError, match=r"c\.idx cannot be written: it is a folder"):
+        make_data([tmp_path / "a.txt"], tmp_path / "c", append_eod=True)
+
+
+def test_standard_input_is_one_document(tmp_path: Path) -> None:
+    code = "import sys; from msrt.data import make_data; print(make_data(['-'], sys.argv[1], append_eod=True).tokens)"
+    command = [sys.executable, "-c", code, str(tmp_path / "c")]
+    assert subprocess.run(command, input="a\n语".encode(), capture_output=True, check=True).stdout == b"6\n"
+    assert texts_of(tmp_path / "c") == [[*"a\n语".encode(), 256]]
+    with pytest.raises(UserError, match="- is given more than once"):
+        make_data(["-", "-"], tmp_path / "c", append_eod=True)
+
+
+@pytest.mark.parametrize(("name", "documents"), [("pipe", 1), ("pipe.txt", 1), ("pipe.jsonl", 2)])
+def test_pipes_are_read(tmp_path: Path, name: str, documents: int) -> None:
+    os.mkfifo(tmp_path / name)
+    content = b'{"text": "a"}\n{"text": "b"}\n'
+    writer = threading.Thread(target=(tmp_path / name).write_bytes, args=(content,))
+    writer.start()
+    assert make_data([tmp_path / name], tmp_path / "c", append_eod=False).documents == documents
+    writer.join()
+
+
+def test_what_is_no_text_is_called_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    (tmp_path / "plain").write_text("a")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(tmp_path / "s.txt"))
+    for path, message in {
+        "/dev/null": "/dev/null is a device; text is read from files, pipes and standard input",
+        str(tmp_path / "s.txt"): "is a socket",
+        str(tmp_path / "loop.txt"): "cannot be read: Too many levels of symbolic links",
+        str(tmp_path / "plain"): "has no ending; text is read from .txt and .jsonl",
+    }.items():
+        with pytest.raises(UnreadableError, match=message) as error:
+            make_data([path], tmp_path / "c", append_eod=True)
+        assert error.value.status == Exit.UNREADABLE
+
+
+def test_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "a.txt").write_text("a")
+    monkeypatch.setattr("builtins.open", denied)
+    with pytest.raises(UnreadableError, match=r"a\.txt cannot be read: Permission denied") as error:
+        make_data([tmp_path / "a.txt"], tmp_path / "c", append_eod=True)
+    assert error.value.status == Exit.UNREADABLE
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=5))

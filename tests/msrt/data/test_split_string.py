@@ -55,9 +55,16 @@ def test_refused(text: str, named: str) -> None:
     assert text in str(error.value)
 
 
-@pytest.mark.parametrize("value", [None, 1, [1, 0, 0]])
-def test_refuses_what_is_not_a_string(value: object) -> None:
-    with pytest.raises(UserError, match="must be a string of numbers"):
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "split is missing; write "),
+        (1, "split is 1; it must be a string of numbers"),
+        ((1, 0, 0), r"split is \[1, 0, 0\]; it must be a string of numbers"),
+    ],
+)
+def test_refuses_what_is_not_a_string(value: object, message: str) -> None:
+    with pytest.raises(UserError, match=rf"^train_dataset\.dataloader\.config\.{message}"):
         parse_split(value)
 
 

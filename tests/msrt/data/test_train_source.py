@@ -75,26 +75,28 @@ def test_seed_orders_the_samples_and_training_part_is_the_first(prefix: str) -> 
 @pytest.mark.parametrize(
     ("loader", "config", "message"),
     [
-        ({"type": "MindDataset"}, {}, "dataloader.type is 'MindDataset'; msrt reads BlendedMegatron"),
-        ({"type": None}, {}, "dataloader.type is None"),
+        ({"type": "MindDataset"}, {}, "train_dataset.dataloader.type is 'MindDataset'; msrt reads BlendedMegatron"),
+        ({"type": None}, {}, "train_dataset.dataloader.type is missing; msrt reads"),
         ({"datasets_type": "MultiModal"}, {}, "datasets_type is 'MultiModal'"),
         ({"shuffle": True}, {}, "shuffle is true"),
         ({"sizes": None}, {}, r"sizes is missing; this run consumes 20 .* write \[20, 0, 0\]"),
-        ({"sizes": (20,)}, {}, "sizes has 1 entries; it needs 3"),
+        ({"sizes": (20,)}, {}, "train_dataset.dataloader.sizes has 1 entry; it needs 3"),
+        ({"sizes": (20, 0)}, {}, "sizes has 2 entries; it needs 3"),
         ({"sizes": (0, 20, 0)}, {}, "asks for 0 training samples"),
         (
-            {"column_names": ("input_ids", "labels")},
+            {"column_names": Dataloader().column_names},
             {},
-            r"column_names is \['input_ids', 'labels'\], but .* false .*'loss_m",
+            r"column_names is missing or stops after labels; write column_names: \[input_ids, labels, loss_mask, pos",
         ),
-        ({}, {"create_attention_mask": True}, r"create_attention_mask true a sample has .*'attention_mask'\]"),
+        ({"column_names": ("labels",)}, {}, r"column_names is \[labels\]; write column_names: \[input_ids, labels"),
+        ({}, {"create_attention_mask": True}, r"position_ids, attention_mask\], .* with create_attention_mask true"),
         ({"column_names": ("labels", "input_ids", "loss_mask", "position_ids")}, {}, "in this order"),
         ({}, {"create_compressed_eod_mask": True}, "create_compressed_eod_mask is true"),
         ({}, {"seed": 2**32}, "seed is 4294967296; it must be from 0 to 4294967295"),
         ({}, {"split": "-1, 1, 0"}, '"-1" is not a plain number'),
-        ({}, {"split": None}, "split is None"),
+        ({}, {"split": None}, r"^train_dataset\.dataloader\.config\.split is missing"),
         ({}, {"split": "0, 1, 0"}, "leaves nothing for training"),
-        ({}, {"data_path": None}, "data_path is None"),
+        ({}, {"data_path": None}, r"^train_dataset\.dataloader\.config\.data_path is missing"),
         ({}, {"data_path": ("0.7", "x.bin", "0.3")}, r"drop \.bin\. Weight 0.3 .* no path"),
     ],
 )
@@ -106,7 +108,7 @@ def test_refused(prefix: str, loader: dict[str, Any], config: dict[str, Any], me
 def test_all_faults_at_once(prefix: str) -> None:
     with pytest.raises(UserError) as error:
         open_train_source(section(prefix, {"shuffle": True, "sizes": (1,)}, split="a", data_path=()), samples=20)
-    for part in ("shuffle", "sizes has 1", 'split "a"', "data_path is ()"):
+    for part in ("shuffle", "sizes has 1", 'split "a"', "data_path is []"):
         assert part in str(error.value)
 
 
@@ -134,7 +136,10 @@ def test_incomplete_batches_cannot_be_kept(prefix: str) -> None:
     ("config", "message"),
     [
         ({"eod": 1, "reset_attention_mask": True}, "reset_attention_mask has no effect without create_attention_mask"),
-        ({"eod_mask_loss": True, "reset_position_ids": True}, "eod is -1.* eod_mask_loss, reset_position_ids has no"),
+        (
+            {"eod_mask_loss": True, "reset_position_ids": True},
+            "config.eod is -1.* eod_mask_loss, reset_position_ids will never apply",
+        ),
     ],
 )
 def test_flags_that_do_nothing_are_named(
@@ -148,3 +153,31 @@ def test_flags_that_do_nothing_are_named(
 def test_cache_folder_is_used(prefix: str, tmp_path: Path) -> None:
     open_train_source(section(prefix), samples=20, cache_dir=tmp_path / "cache")
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".npz"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"eod": 400, "eod_mask_loss": True},
+            r"config\.eod is 400, but .* 400 has the tokens 0 to 399: eod_mask_loss c",
+        ),
+        ({"eod": 999, "reset_position_ids": True}, r"config\.eod is 999, .*: reset_position_ids could"),
+        ({"pad": 400}, r"config\.pad is 400, but .* 0 to 399: no padding"),
+    ],
+)
+def test_ids_that_no_token_has(prefix: str, config: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        open_train_source(section(prefix, **config), samples=20, vocab_size=400)
+
+
+@pytest.mark.parametrize("config", [{"eod": 399, "eod_mask_loss": True}, {"eod": 400}, {"pad": 399}, {"pad": -1}])
+def test_ids_that_do_no_harm(prefix: str, config: dict[str, Any]) -> None:
+    assert len(open_train_source(section(prefix, **config), samples=20, vocab_size=400)) == 20
+
+
+def test_tokens_are_checked_before_the_first_sample(prefix: str) -> None:
+    # Tokens 2 to 301
+    assert len(open_train_source(section(prefix), samples=20, vocab_size=302)) == 20
+    with pytest.raises(UserError, match=r"corpus\.bin holds the token 301 \(position 299, .*vocab_size to 302"):
+        open_train_source(section(prefix), samples=20, vocab_size=301)

@@ -33,6 +33,12 @@ def _ignore_data_skip(context: Context, row: Row, leaf: Leaf) -> Outcome:
     return refused("ignore_data_skip: True lets a resumed run start the data anew; PyNative mode goes on where it was")
 
 
+def _use_legacy(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if not context.graph.flag("use_legacy", False):
+        return dropped("PyNative models are mcore models")
+    return refused("use_legacy: True asks for a legacy model; PyNative mode has mcore models only", final=True)
+
+
 def _callback(kind: str, why: str) -> tuple[Row, Row]:
     return goes(f"callbacks[{kind}].type", why, _APPENDIX), goes(f"callbacks[{kind}].*", why, _APPENDIX)
 
@@ -41,7 +47,7 @@ _SERVING = "inference only"
 
 ROWS: tuple[Row, ...] = (
     judged("run_mode", None, _APPENDIX, _run_mode, Fate.DROPPED),
-    goes("use_legacy", "PyNative models are mcore models"),
+    judged("use_legacy", None, None, _use_legacy, Fate.DROPPED),
     goes("train_precision_sync", "training.deterministic makes runs bit-identical in PyNative mode", _APPENDIX),
     goes("print_separate_loss", "logging only; the training loss is the same"),
     goes("trainer.*", "PyNative mode has one trainer", _APPENDIX),
