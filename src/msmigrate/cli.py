@@ -18,7 +18,9 @@ app = typer.Typer(
 )
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show Python tracebacks.")]
-Graph = Annotated[str, typer.Argument(metavar="GRAPH.yaml", help="Graph-mode file, - for standard input.")]
+Graphs = Annotated[
+    list[str], typer.Argument(metavar="GRAPH.yaml…", help="Graph-mode files or folders of them; - for standard input.")
+]
 
 
 def main() -> None:
@@ -53,8 +55,9 @@ def _root(version: Annotated[bool, typer.Option("--version", callback=_version, 
 
 @app.command("convert")
 def convert_command(
-    graph: Graph,
+    graphs: Graphs,
     output: Annotated[str | None, typer.Option("-o", "--output", help="File to write; - or nothing prints it.")] = None,
+    out_dir: Annotated[str | None, typer.Option(help="Folder for the results of several files.")] = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Replace the file; the old one stays as FILE.bak.")
     ] = False,
@@ -69,19 +72,20 @@ def convert_command(
     sets: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a pynative key.")] = None,
     report: Annotated[str | None, typer.Option(help="File for the report; - prints it to standard error.")] = None,
     report_format: Annotated[str, typer.Option(help="text, json or markdown.")] = "text",
+    diff: Annotated[bool, typer.Option("--diff", help="Print what changes as a unified diff.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; status 1 if -o FILE would change.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     allow_lossy: Annotated[bool, typer.Option("--allow-lossy", help="Accept losses that change training.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Convert a graph.yaml to a pynative.yaml that trains the same run."""
-    from msmigrate.commands import ConvertRequest, run_convert
+    """Convert graph.yaml files to pynative.yaml files that train the same run."""
+    from msmigrate.convert_files import ConvertRequest, run_convert
     from msmigrate.options import ExpertMesh, Options, Target
 
-    if in_place and output is not None:
-        raise UsageError("--in-place and -o name two outputs; give one of them")
-    if in_place and graph == "-":
-        raise UsageError("--in-place needs a file; standard input has none")
+    if (output is not None) + (out_dir is not None) + in_place > 1:
+        raise UsageError("-o, --out-dir and --in-place name different outputs; give one of them")
+    if "-" in graphs and (in_place or len(graphs) > 1):
+        raise UsageError("- is standard input: it stands alone, and --in-place has no file there")
     options = Options(
         target=_choice(Target, target, "--target"),
         manual_only=manual_only,
@@ -90,9 +94,10 @@ def convert_command(
         expert_mesh=_choice(ExpertMesh, expert_mesh, "--expert-mesh"),
         allow_lossy=allow_lossy,
     )
+    form = _one_of(report_format, ("text", "json", "markdown"), "--report-format")
     request = ConvertRequest(
-        graph, output, in_place, options, hf_config, tuple(sets or ()), report,
-        _one_of(report_format, ("text", "json", "markdown"), "--report-format"), check, dry_run,
+        tuple(graphs), output, out_dir, in_place, options, hf_config, tuple(sets or ()), report, form, diff, check,
+        dry_run,
     )  # fmt: skip
     raise typer.Exit(run_convert(request))
 

@@ -220,3 +220,39 @@ def test_a_full_standard_output(folder: Path, arguments: list[str]) -> None:
 def test_an_empty_mapping_and_an_empty_path(folder: Path) -> None:
     assert "is empty" in run("convert", "-", cwd=folder, text="{}\n").stderr
     assert "''" in run("convert", "", cwd=folder).stderr
+
+
+def test_several_files_and_folders(folder: Path) -> None:
+    (folder / "in" / "deep").mkdir(parents=True)
+    (folder / "in" / "a.yaml").write_text(GRAPH, encoding="utf-8")
+    (folder / "in" / "deep" / "b.yml").write_text(GRAPH.replace("seed: 7", "seed: 8"), encoding="utf-8")
+    (folder / "in" / "bad.yaml").write_text("a: [1\n", encoding="utf-8")
+    (folder / "in" / "done.yaml").write_text("training:\n  steps: 1\n", encoding="utf-8")
+    assert run("convert", "in", cwd=folder).returncode == 2
+    done = run(
+        "convert", "in", "graph.yaml", "--out-dir", "out", "--report", "r.json", "--report-format", "json", cwd=folder
+    )
+    assert done.returncode == 3
+    written = sorted(str(path.relative_to(folder / "out")) for path in (folder / "out").rglob("*.y*ml"))
+    assert written == ["a.yaml", "deep/b.yml", "graph.yaml"]
+    assert "5 files: 3 converted, 1 failed, 1 PyNative already" in done.stderr
+    assert len(json.loads((folder / "r.json").read_text(encoding="utf-8"))["reports"]) == 3
+    again = run("convert", "in/a.yaml", "in/deep", "--out-dir", "out", "--check", cwd=folder)
+    assert again.returncode == 1
+    assert "would change" in again.stderr
+
+
+def test_two_inputs_never_share_an_output(folder: Path) -> None:
+    (folder / "x").mkdir()
+    (folder / "x" / "graph.yaml").write_text(GRAPH, encoding="utf-8")
+    done = run("convert", "graph.yaml", "x/graph.yaml", "--out-dir", "out", cwd=folder)
+    assert (done.returncode, (folder / "out").exists()) == (2, False)
+    assert run("convert", "graph.yaml", "--out-dir", ".", cwd=folder).returncode == 2
+    assert (folder / "graph.yaml").read_text(encoding="utf-8") == GRAPH
+
+
+def test_diff_prints_the_change(folder: Path) -> None:
+    done = run("convert", "graph.yaml", "--diff", cwd=folder)
+    assert done.returncode == 0
+    assert "--- graph.yaml\n+++ pynative.yaml\n" in done.stdout
+    assert "+  global_batch_size: 12\n" in done.stdout
