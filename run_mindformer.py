@@ -7,11 +7,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "src"))
 
 from msrt.cli import main as msrt
+from msrt.interrupts import exit_on_interrupt
+
+HANDED_ON = "--set KEY=VALUE (repeatable), --output DIR, --expert-mesh product|nested, --debug"
 
 
 def main() -> None:
     """Train FILE as `msrt train FILE` does; further options are handed on to it. Mode 0 is refused (status 1)."""
-    parser = argparse.ArgumentParser(description="Train from a pynative.yaml; other options are those of `msrt train`.")
+    exit_on_interrupt()
+    parser = argparse.ArgumentParser(
+        description="Train from a pynative.yaml.",
+        epilog=f"Handed on to `msrt train`: {HANDED_ON}.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--mode", type=int, choices=(0, 1), required=True, help="1: PyNative mode; 0: Graph mode")
     parser.add_argument("--config", required=True, metavar="FILE", help="the pynative.yaml")
     arguments, further = parser.parse_known_args()

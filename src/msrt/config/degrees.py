@@ -83,8 +83,7 @@ def _world_problems(tensor: int, expert: int, world: int, mesh: ExpertMesh) -> l
     if unit > world:
         lower = " and ".join(f"{path}: 1" for path, degree in degrees.items() if degree > 1)
         message = (
-            f"{name} needs at least {unit} ranks; this run has {world}. "
-            f"Start more ranks with --workers {unit}, or set {lower}."
+            f"{name} needs at least {unit} ranks; this run has {world}. Several ranks are not there yet; set {lower}."
         )
         return [Problem(key, message)]
     legal = ", ".join(str(value) for value in divisors(world))

@@ -1,6 +1,8 @@
 """What makes a config unable to run: problems collected from every check, then refused together with their places."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,6 +33,24 @@ def refuse(problems: Sequence[Problem], name: str, given: Mapping[str, Place]) -
     """
     if problems:
         raise UserError("\n".join(f"{located(problem.key, name, given)}: {problem.message}" for problem in problems))
+
+
+@contextmanager
+def about_file(name: str) -> Iterator[None]:
+    """Puts the config file's name before every line of a `UserError` from inside the block; its status stays."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(
+            "\n".join(f"{name}: {line}" for line in str(error).splitlines()), status=error.status
+        ) from error
+
+
+def shown(value: object) -> str:
+    """A value in a message: `missing` for None, a text in quotes, anything else as YAML and JSON write it."""
+    if value is None:
+        return "missing"
+    return repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def located(key: str, name: str, given: Mapping[str, Place]) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from msmigrate.pynative import Config, Use, asks_for_nothing, nested_section, specs_of
+from msmigrate.pynative.families import ARCHITECTURES
 from msrt.config.degrees import ranks
-from msrt.config.problem import Place, Problem
+from msrt.config.problem import Place, Problem, shown
 from msrt.config.schedule import warmup_steps
 
 
@@ -37,8 +38,8 @@ def _refused(config: Config) -> Iterator[Problem]:
         if asks_for_nothing(spec, value):
             continue
         reported.append(spec.path)
-        shown = "given" if nested_section(spec.annotation) else repr(value)
-        yield Problem(spec.path, f"is {shown}, which msrt does not have ({spec.key.meaning}) Remove the key.")
+        found = "given" if nested_section(spec.annotation) else shown(value)
+        yield Problem(spec.path, f"is {found}, which msrt does not have ({spec.key.meaning}) Remove the key.")
 
 
 def value_at(config: Config, path: str) -> object:
@@ -76,11 +77,33 @@ def _remarks(config: Config) -> Iterator[str]:
         yield "checkpoint.enable_save is true, but msrt writes no checkpoints yet."
     if config.recompute.mode != "None" or config.recompute_comm.enable:
         yield "recompute changes memory, not numbers; this run keeps all activations."
+    yield from _model_remarks(config)
     if config.training.max_norm == 0:
         yield "training.max_norm is 0, which multiplies every gradient by 0; write 1.0e+10 for no clipping."
-    if warmup_steps(config.lr_scheduler, config.training.steps) == 0 and config.lr_scheduler.warmup_ratio:
-        ratio, steps = config.lr_scheduler.warmup_ratio, config.training.steps
+    ratio, steps = config.lr_scheduler.warmup_ratio, config.training.steps
+    warmup = warmup_steps(config.lr_scheduler, steps)
+    if warmup > steps:
+        yield (
+            f"lr_scheduler.warmup_steps is {warmup}, more than the {steps} of training.steps: the learning rate ends "
+            "before it has reached its top."
+        )
+    if warmup == 0 and ratio:
         yield (
             f"lr_scheduler.warmup_ratio {ratio:g} of {steps} steps is 0 warm-up steps; the smallest ratio with an "
             f"effect is {1 / steps:g}."
+        )
+
+
+def _model_remarks(config: Config) -> Iterator[str]:
+    model, seq_length = config.model, config.train_dataset.dataloader.config.seq_length
+    expected = ARCHITECTURES.get(model.model_type or "")
+    if expected is not None and model.architectures not in (None, expected):
+        yield f"model.architectures is {model.architectures}; model.model_type {model.model_type} is {expected} here."
+    if model.initializer_range == 0:
+        yield "model.initializer_range is 0: all matrices start at 0, and most of them get no gradient."
+    longest = model.max_position_embeddings
+    if longest is not None and longest < seq_length and model.position_embedding_type != "yarn":
+        yield (
+            f"model.max_position_embeddings is {longest}, below the seq_length {seq_length} of the data; later "
+            "positions are rotated like the others."
         )

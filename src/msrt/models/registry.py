@@ -1,39 +1,50 @@
-"""The model families that msrt can build; a new family is a new row."""
+"""The model families that msrt can build; a new family is a new row.
+
+A family's module is imported when it is asked for, so that the names are there without MindSpore.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
 
 from msmigrate.problems import UserError
 from msmigrate.pynative.model import Model as ModelSection
-from msrt.models.api import Model
-from msrt.models.deepseek_v3.config import DeepSeekV3Config
-from msrt.models.deepseek_v3.model import DeepSeekV3
-from msrt.models.deepseek_v3.section_keys import without_effect
-from msrt.nn.init import initialise
+from msrt.config.problem import shown
 
-ModelConfig: TypeAlias = DeepSeekV3Config
+if TYPE_CHECKING:
+    from msrt.models.api import Model
+    from msrt.models.deepseek_v3.config import DeepSeekV3Config
+
+ModelConfig: TypeAlias = "DeepSeekV3Config"
 """Any family's config: it names its `model_type` and the spread of its initial weights."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """How one model family is configured and built."""
+    """How one model family is configured, measured and built."""
 
     from_hf: Callable[[Mapping[str, object]], ModelConfig]
     from_model_section: Callable[[ModelSection], ModelConfig]
     without_effect: Callable[[ModelSection], dict[str, str]]
-    network: Callable[[ModelConfig], Model]
+    parameter_count: Callable[[ModelConfig], int]
+    network: "Callable[[ModelConfig], Model]"
 
 
-FAMILIES: Mapping[str, Family] = {
-    "deepseek_v3": Family(DeepSeekV3Config.from_hf, DeepSeekV3Config.from_model_section, without_effect, DeepSeekV3),
-}
+FAMILIES: Mapping[str, str] = {"deepseek_v3": "msrt.models.deepseek_v3.family"}
+"""The module of each family, whose FAMILY is a `Family`."""
+
+
+def unknown_family(model_type: object) -> str | None:
+    """What to tell of a model_type that msrt does not have; None for one that it has."""
+    if isinstance(model_type, str) and model_type in FAMILIES:
+        return None
+    return f"is {shown(model_type)}; msrt has {', '.join(sorted(FAMILIES))}."
 
 
 def config_from_hf(values: Mapping[str, object]) -> ModelConfig:
     """The model of a Hugging Face config.json, in transformers' arithmetic. Raises UserError for what msrt lacks."""
-    return _family(values.get("model_type")).from_hf(values)
+    return _family(values.get("model_type"), "model_type").from_hf(values)
 
 
 def config_from_model_section(model: ModelSection) -> ModelConfig:
@@ -46,14 +57,24 @@ def keys_without_effect(model: ModelSection) -> dict[str, str]:
     return _family(model.model_type).without_effect(model)
 
 
-def build_model(config: ModelConfig, seed: int) -> Model:
+def parameter_count(config: ModelConfig) -> int:
+    """Trained parameters of the model of `config`, counted from its sizes without making it."""
+    return _family(config.model_type).parameter_count(config)
+
+
+def build_model(config: ModelConfig, seed: int) -> "Model":
     """The model of `config` with initial weights drawn from `seed`, each parameter's by its own name."""
+    from msrt.nn.init import initialise
+
     model = _family(config.model_type).network(config)
     initialise(model, seed=seed, std=config.initializer_range)
     return model
 
 
-def _family(model_type: object) -> Family:
-    if isinstance(model_type, str) and model_type in FAMILIES:
-        return FAMILIES[model_type]
-    raise UserError(f"model_type is {model_type!r}; msrt has {', '.join(sorted(FAMILIES))}.")
+def _family(model_type: object, key: str = "model.model_type") -> Family:
+    unknown = unknown_family(model_type)
+    if unknown is not None:
+        raise UserError(f"{key} {unknown}")
+    family = import_module(FAMILIES[str(model_type)]).FAMILY
+    assert isinstance(family, Family)
+    return family

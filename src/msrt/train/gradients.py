@@ -60,8 +60,8 @@ class Gradients:
             parts.append(part)
         assert len(parts) == self._accumulation
         return StepLoss(
-            main=sum(float(array(part.main)) for part in parts) / len(parts),
-            load_balancing=sum(float(array(part.load_balancing)) for part in parts) / len(parts),
+            main=sum(array(part.main).item() for part in parts) / len(parts),
+            load_balancing=sum(array(part.load_balancing).item() for part in parts) / len(parts),
             tokens_per_expert=np.sum([array(part.tokens_per_expert) for part in parts], axis=0, dtype=np.int64),
         )
 

@@ -31,11 +31,15 @@ class Run:
     skip: SkipRule
 
 
+class DivergedError(UserError):
+    """A loss or gradient norm that is not finite; the steps before it have been reported."""
+
+
 def train(run: Run, report: Callable[[StepMetrics], None]) -> None:
     """Train for all steps of the run and report each one when it is done.
 
-    Raises `UserError` when a loss or gradient norm is not finite, unless the skip rule lets the step pass without an
-    update.
+    Raises `DivergedError` when a loss or gradient norm is not finite, unless the skip rule lets the step pass
+    without an update.
     """
     for step in range(1, run.numbers.steps + 1):
         started = time.perf_counter()
@@ -48,7 +52,7 @@ def train(run: Run, report: Callable[[StepMetrics], None]) -> None:
             run.optimizer.update(rate)
             run.model.update_expert_bias(loss.tokens_per_expert)
         elif not run.skip.may_pass():
-            raise UserError(_diverged(step, loss, rate, norm, run))
+            raise DivergedError(_diverged(step, loss, rate, norm, run))
         report(_metrics(run.numbers, step, loss, rate, norm, time.perf_counter() - started))
 
 
@@ -74,5 +78,11 @@ def _diverged(step: int, loss: StepLoss, rate: float, norm: float, run: Run) -> 
         f"Stopped at step {step} of {run.numbers.steps}: loss {loss.main:g}, gradient norm {norm:g}, learning rate "
         f"{rate:g}{skipped}. Try a lower lr_scheduler.learning_rate, a longer warm-up than {run.numbers.warmup_steps} "
         f"steps or a lower training.max_norm than {run.max_norm:g}, and look at the samples from number "
-        f"{(step - 1) * run.numbers.global_batch_size} on. training.use_skip_step_on_nan: true passes over such steps."
+        f"{(step - 1) * run.numbers.global_batch_size} on. {_pass_over(run.skip)}"
     )
+
+
+def _pass_over(rule: SkipRule) -> str:
+    if rule.enabled:
+        return f"A training.max_consecutive_skipped_steps above {rule.limit} passes over more such steps in a row."
+    return "training.use_skip_step_on_nan: true passes over such steps."

@@ -5,10 +5,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from msmigrate.problems import UnreadableError
+from msmigrate.yaml.source import shown_path
+from msrt.config.problem import shown
 
 FILE = "metrics.jsonl"
 
@@ -42,35 +42,10 @@ def _finite_or_none(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class MetricsFile:
-    """The metrics file of a new run in `folder`, as a context manager; an older one is replaced.
-
-    Raises `UnreadableError` when the file cannot be written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        try:
-            self._file = self.path.open("w", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UnreadableError(f"{self.path} cannot be written: {error.strerror}.") from error
-
-    def write(self, metrics: StepMetrics) -> None:
-        """Append one line and hand it to the operating system, so that a reader or a crash finds whole lines."""
-        self._file.write(metrics.line() + "\n")
-        self._file.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-
 def read_metrics(run: Path) -> list[dict[str, object]]:
     """The steps of a run folder, or of a metrics file itself, as dictionaries.
+
+    A last line without its line end that is no JSON is a step being written: it is left out.
 
     Raises `UnreadableError` when there is none, or naming the line that is not a JSON object.
     """
@@ -79,16 +54,20 @@ def read_metrics(run: Path) -> list[dict[str, object]]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"byte {error.start} is not UTF-8"
-        raise UnreadableError(f"{path} cannot be read: {reason}. Expected a run folder with {FILE} in it.") from error
-    return list(_parsed(text, path))
+        raise UnreadableError(
+            f"{shown_path(str(path))} cannot be read: {reason}. Expected a run folder with {FILE} in it."
+        ) from error
+    return list(_parsed(text, shown_path(str(path))))
 
 
-def _parsed(text: str, path: Path) -> Iterator[dict[str, object]]:
-    for number, line in enumerate(text.splitlines(), 1):
+def _parsed(text: str, name: str) -> Iterator[dict[str, object]]:
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise UnreadableError(f"{path}:{number}: not JSON ({error.msg}).") from error
+            if not line.endswith("\n"):
+                return
+            raise UnreadableError(f"{name}:{number}: not JSON ({error.msg}).") from error
         if not isinstance(row, dict):
-            raise UnreadableError(f"{path}:{number}: expected a JSON object, found {type(row).__name__}.")
+            raise UnreadableError(f"{name}:{number}: expected a JSON object, found {shown(row)}.")
         yield row

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msmigrate.yaml.source import write_whole
 from msrt.train.curve import LossCurve, smoothed
+from msrt.train.fonts import drawable, families
 
 FILE = "loss.png"
 
@@ -21,10 +22,11 @@ def plot_png(curves: Sequence[LossCurve], target: Path) -> None:
     figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)  # draws without a display
     axes = figure.add_subplot()
+    lines = []
     for number, curve in enumerate(curves):
         color = f"C{number % 10}"
         axes.plot(curve.steps, curve.losses, color=color, alpha=0.3, linewidth=1, marker=_marker(curve))
-        axes.plot(curve.steps, smoothed(curve.losses), color=color, linewidth=2, label=curve.name)
+        lines += axes.plot(curve.steps, smoothed(curve.losses), color=color, linewidth=2)
     for chance in sorted({curve.chance for curve in curves if curve.chance is not None}):
         axes.axhline(chance, color="0.5", linestyle="--", linewidth=1)
         axes.annotate(
@@ -34,7 +36,10 @@ def plot_png(curves: Sequence[LossCurve], target: Path) -> None:
     axes.set(xlabel="step", ylabel="loss (nats per token)")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    legend = axes.legend(lines, [str(number) for number in range(len(lines))], frameon=False)
+    for text, curve in zip(legend.get_texts(), curves, strict=True):
+        # Set here because a label that starts with _ has no place in a legend, and $ would start a formula.
+        text.set(text=drawable(curve.name), parse_math=False, family=families())
     image = io.BytesIO()
     figure.savefig(image, format="png")
     write_whole(str(target), image.getvalue())

@@ -7,34 +7,41 @@ from pathlib import Path
 
 import mindspore as ms
 
-from msmigrate.pynative import Config, Model, Use, specs_of
+from msmigrate.pynative import Model, Use, specs_of
 from msmigrate.pynative.sections import Optimizer
-from msrt.config.resolve import Resolved
+from msrt.config.checked import Checked
+from msrt.config.problem import about_file
 from msrt.config.schedule import learning_rate
 from msrt.data import Prefetcher, micro_batches, open_train_source
-from msrt.models import build_model, config_from_model_section, keys_without_effect
+from msrt.models import build_model, config_from_model_section, keys_without_effect, parameter_count
 from msrt.ops.device import precision_note, prepare
 from msrt.optim.adamw import AdamW
 from msrt.optim.decay import decays
 from msrt.optim.flat import FlatParameters
 from msrt.train.gradients import Gradients
 from msrt.train.loop import Run
+from msrt.train.memory import available_memory, refuse_too_large
 from msrt.train.skipping import SkipRule
 
 
 @contextmanager
-def set_up(config: Config, numbers: Resolved, index_cache: Path, note: Callable[[str], None]) -> Iterator[Run]:
+def set_up(checked: Checked, index_cache: Path, note: Callable[[str], None]) -> Iterator[Run]:
     """A run ready for its first step; the data thread stops at the end of the block.
 
     Data is opened before the model is built: a wrong path is found before that takes time and memory. `note` takes
-    sentences that the user should read. Raises `UserError` for settings that data or model cannot serve.
+    sentences that the user should read. Raises `UserError` for settings that data or model cannot serve, and
+    for a model that is too large for the machine.
     """
-    training = config.training
+    config, numbers, training = checked.config, checked.numbers, checked.config.training
     prepare(deterministic=training.deterministic)
     ms.set_seed(training.seed)
-    shape = config_from_model_section(config.model)
     samples = training.steps * training.global_batch_size
-    source = open_train_source(config.train_dataset, samples=samples, cache_dir=index_cache)
+    with about_file(checked.name):
+        shape = config_from_model_section(config.model)
+        refuse_too_large(parameter_count(shape), available_memory())
+        source = open_train_source(
+            config.train_dataset, samples=samples, vocab_size=shape.vocab_size, cache_dir=index_cache
+        )
     for sentence in (_without_effect(config.model), precision_note(_dtypes(config.model))):
         if sentence is not None:
             note(sentence)

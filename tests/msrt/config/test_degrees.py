@@ -56,7 +56,7 @@ def test_too_few_ranks() -> None:
     degrees, problems = split(parallelism(tensor=2), 1, PRODUCT)
     assert degrees is None
     assert problems[0].message == (
-        "tensor_parallel 2 needs at least 2 ranks; this run has 1. Start more ranks with --workers 2, or set "
+        "tensor_parallel 2 needs at least 2 ranks; this run has 1. Several ranks are not there yet; set "
         "parallelism.tensor_parallel: 1."
     )
 

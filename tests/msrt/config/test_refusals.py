@@ -3,10 +3,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from msmigrate.problems import UserError
+from msmigrate.problems import Exit, UnreadableError, UserError
 from msmigrate.pynative import Config, Model
 from msmigrate.pynative.sections import Checkpoint, LoraConfig, LrScheduler, Optimizer, Parallelism, Recompute, Training
-from msrt.config.problem import Problem, refuse
+from msrt.config.problem import Problem, about_file, refuse, shown
 from msrt.config.refusals import judge
 
 QUIET = Config(
@@ -96,6 +96,19 @@ def test_keys_without_effect_become_one_note() -> None:
             replace(QUIET, lr_scheduler=LrScheduler(type="ConstantWarmUpLR", warmup_ratio=0.0004)),
             "warmup_ratio 0.0004 of 1000 steps is 0 warm-up steps; the smallest ratio with an effect is 0.001.",
         ),
+        (
+            replace(QUIET, lr_scheduler=LrScheduler(type="ConstantWarmUpLR", warmup_steps=2000)),
+            "lr_scheduler.warmup_steps is 2000, more than the 1000 of training.steps",
+        ),
+        (
+            replace(QUIET, model=Model(max_position_embeddings=512)),
+            "max_position_embeddings is 512, below the seq_length",
+        ),
+        (
+            replace(QUIET, model=Model(model_type="deepseek_v3", architectures="Other")),
+            "model.architectures is Other; model.model_type deepseek_v3 is DeepseekV3ForCausalLM here.",
+        ),
+        (replace(QUIET, model=Model(initializer_range=0.0)), "model.initializer_range is 0"),
     ],
 )
 def test_remarks(config: Config, sentence: str) -> None:
@@ -116,3 +129,17 @@ def test_problems_are_placed_in_file_override_or_default() -> None:
         "x.yaml: a.d (default): three.",
         "x.yaml: four.",
     ]
+
+
+def test_a_message_gets_the_files_name_and_keeps_its_status() -> None:
+    with pytest.raises(UserError, match=r"^x\.yaml: one\.\nx\.yaml: two\.$") as caught, about_file("x.yaml"):
+        raise UnreadableError("one.\ntwo.")
+    assert caught.value.status == Exit.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "missing"), ((), "[]"), (True, "true"), (0.5, "0.5"), ("a", "'a'"), ({"a": None}, '{"a": null}')],
+)
+def test_values_are_shown_as_a_config_spells_them(value: object, text: str) -> None:
+    assert shown(value) == text

@@ -7,7 +7,7 @@ import pytest
 from msmigrate.problems import UserError
 from msmigrate.pynative.keys import Use, specs_of
 from msmigrate.pynative.model import Model
-from msrt.models import build_model, config_from_hf, config_from_model_section, keys_without_effect
+from msrt.models import build_model, config_from_hf, config_from_model_section, keys_without_effect, parameter_count
 from msrt.models.deepseek_v3.config import DeepSeekV3Config
 from msrt.models.deepseek_v3.section_keys import WITHOUT_EFFECT, without_effect
 
@@ -73,8 +73,8 @@ REFUSALS: list[tuple[dict[str, object], str]] = [
     ({"num_nextn_predict_layers": None}, "num_nextn_predict_layers is 1: multi-token prediction"),
     ({"qk_rope_head_dim": 5}, "qk_rope_head_dim is 5; .* even"),
     ({"hidden_size": 0}, "hidden_size is 0; it must be at least 1"),
-    ({"hidden_size": "12"}, "hidden_size is '12'; it must be of type int"),
-    ({"norm_topk_prob": 1}, "norm_topk_prob is 1; it must be of type bool"),
+    ({"hidden_size": "12"}, "hidden_size is '12'; it must be an integer"),
+    ({"norm_topk_prob": 1}, "norm_topk_prob is 1; it must be true or false"),
     ({"scaling_factor": 2.0}, "scaling_factor is 2.0 and model.rotary_scaling_factor is 4.0: two names"),
     ({"moe_layer_freq": 2}, "first_k_dense_replace is 1 and model.moe_layer_freq is 2"),
     ({"moe_layer_freq": 3, "first_k_dense_replace": 0}, "moe_layer_freq is 3; it must be from 1 to the 2 layers"),
@@ -126,6 +126,24 @@ def test_a_model_without_experts_trains() -> None:
     assert float(parts.load_balancing) == float(parts.aux) == 0.0
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"q_lora_rank": None},
+        {"qk_layernorm": False},
+        {"qk_layernorm": False, "q_lora_rank": None},
+        {"tie_word_embeddings": True},
+        {"first_k_dense_replace": 0, "n_shared_experts": 0},
+        {"first_k_dense_replace": 2},
+        {"moe_shared_expert_intermediate_size": 9},
+    ],
+)
+def test_parameters_are_counted_without_building_the_model(changes: dict[str, object]) -> None:
+    built = tiny_model.model(seed=3, **changes)
+    assert parameter_count(built.config) == sum(item.size for item in built.trainable_params())
+
+
 def test_a_softmax_router_has_no_expert_bias() -> None:
     assert not tiny_model.config(scoring_func="softmax").moe.expert_bias
     assert tiny_model.config().moe.expert_bias
@@ -134,12 +152,12 @@ def test_a_softmax_router_has_no_expert_bias() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "llama"}, "model_type 'llama'"),
-        ({"attention_bias": True}, "attention_bias: True; only False"),
-        ({"rope_interleave": False}, "rope_interleave: False; only True"),
+        ({"model_type": "llama"}, "config.json has the model_type 'llama'"),
+        ({"attention_bias": True}, "attention_bias: true; only false"),
+        ({"rope_interleave": False}, "rope_interleave: false; only true"),
         ({"quantization_config": {"quant_method": "fp8"}}, "quantization_config"),
         ({"num_nextn_predict_layers": 1}, "multi-token prediction"),
-        ({"hidden_size": None}, "hidden_size is None; it must be of type int"),
+        ({"hidden_size": None}, "hidden_size is missing; it must be an integer"),
     ],
 )
 def test_config_json_refused(changes: dict[str, object], message: str) -> None:
@@ -156,7 +174,7 @@ def test_null_groups_and_shared_experts_mean_none() -> None:
 def test_families_are_found_by_model_type() -> None:
     with pytest.raises(UserError, match="model_type is 'gpt9'; msrt has deepseek_v3"):
         config_from_model_section(replace(SECTION, model_type="gpt9"))
-    with pytest.raises(UserError, match="model_type is None"):
+    with pytest.raises(UserError, match=r"^model_type is missing"):
         config_from_hf({})
     built = build_model(config_from_model_section(SECTION), seed=1)
     assert float(built.loss(*tiny_model.batch()).total) > 0

@@ -1,6 +1,7 @@
 """The manual's launch lines (section 11), parsed literally. A stand-in for `python` prints what it was started with."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -8,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from msmigrate.options import ExpertMesh
+from msrt.commands import app
 from msrt.config.checked import check_config
 
 ROOT = Path(__file__).parents[3]
@@ -114,6 +117,14 @@ def test_join_true_with_the_long_form_waits(stand_in: Path) -> None:
         (f'"{COMMAND}" eight', "WORKER_NUM is 'eight'; it must be a number."),
         (f'"{COMMAND}" 1 port logs False 7200', "MASTER_PORT is 'port'; it must be a number."),
         (f'"{COMMAND}" 1 8118 logs false 7200', "JOIN is 'false'; it must be True or False."),
+        ('"" 1', "COMMAND is empty; it must be what follows `python`"),
+        ('"  " 1', "COMMAND is empty; it must be what follows `python`"),
+        (f'"{COMMAND}" 0', "WORKER_NUM is 0; it must be from 1 to 999999999."),
+        (f'"{COMMAND}" 99999999999999999999', "WORKER_NUM is 99999999999999999999; it must be from 1 to"),
+        (f'"{COMMAND}" 1 65536 logs False 7200', "MASTER_PORT is 65536; it must be from 1 to 65535."),
+        (f'"{COMMAND}" 1 8118 logs False 0', "CLUSTER_TIME_OUT is 0; it must be from 1 to"),
+        (f'"{COMMAND}" 1 2 host 8118 0 logs False 9', "LOCAL_WORKER is 2; it must be from 1 to 1."),
+        (f'"{COMMAND}" 16 8 host 8118 2 logs False 9', "NODE_RANK is 2; it must be from 0 to 1."),
     ],
 )
 def test_wrong_use_has_status_2_and_shows_the_forms(stand_in: Path, arguments: str, message: str) -> None:
@@ -121,6 +132,26 @@ def test_wrong_use_has_status_2_and_shows_the_forms(stand_in: Path, arguments: s
     assert result.returncode == 2
     assert message in result.stderr
     assert "WORKER_NUM MASTER_PORT LOG_DIR JOIN CLUSTER_TIME_OUT" in result.stderr
+
+
+def test_brackets_in_the_command_are_no_file_pattern(stand_in: Path) -> None:
+    (stand_in / "sizes=4").touch()
+    assert launch(stand_in, '"train.py --set sizes=[4,0,0]" 1').stdout == "started: train.py --set sizes=[4,0,0]\n"
+
+
+def test_a_log_folder_that_cannot_be_made_is_a_sentence(stand_in: Path) -> None:
+    (stand_in / "taken").touch()
+    for folder in ("taken", "taken/logs"):
+        result = launch(stand_in, f'"{COMMAND}" 1 8118 "{folder}" "False" 7200')
+        assert result.returncode == 3
+        assert re.fullmatch(rf"LOG_DIR '{folder}' cannot be written: .*\.\n", result.stderr)
+
+
+def test_the_help_names_every_option_that_is_handed_on() -> None:
+    text = entry("--help").stdout
+    options = CliRunner().invoke(app, ["train", "--help"]).stdout
+    for option in set(re.findall(r"--[a-z-]+", options)) - {"--help"}:
+        assert option in text
 
 
 def test_mode_0_says_to_convert() -> None:

@@ -1,6 +1,9 @@
 import json
 import math
+import os
 import struct
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +12,9 @@ from fake_model import numbers
 from msmigrate.problems import UnreadableError
 from msmigrate.pynative import Config, Model
 from msrt.train.curve import LossCurve, read_curve, smoothed
+from msrt.train.fonts import drawable
 from msrt.train.plot import plot_png
-from msrt.train.run_json import read_vocab_size, write_run_json
+from msrt.train.run_json import read_vocab_size, run_json
 from msrt.train.terminal_plot import plot_text
 
 FALLING = LossCurve("run", (1, 2, 3, 4), (6.0, 4.0, 3.0, 2.0), math.log(512))
@@ -22,9 +26,8 @@ def write_rows(folder: Path, *rows: dict[str, object]) -> Path:
     return folder
 
 
-def test_run_json_holds_the_config_the_numbers_and_the_versions(tmp_path: Path) -> None:
-    path = write_run_json(tmp_path, Config(model=Model(vocab_size=512)), numbers(3, 2), "a.yaml")
-    content = json.loads(path.read_text())
+def test_run_json_holds_the_config_the_numbers_and_the_versions() -> None:
+    content = json.loads(run_json(Config(model=Model(vocab_size=512)), numbers(3, 2), "a.yaml"))
     assert content["config"]["training"]["seed"] == 42
     assert content["config"]["model"]["vocab_size"] == 512
     assert content["numbers"]["gradient_accumulation_steps"] == 2
@@ -32,28 +35,34 @@ def test_run_json_holds_the_config_the_numbers_and_the_versions(tmp_path: Path) 
     assert content["config_file"] == "a.yaml"
     assert set(content["versions"]) == {"python", "msmigrate", "mindspore", "numpy"}
     assert content["versions"]["numpy"]
-    assert content["run_id"]
-    assert [item.name for item in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_two_runs_have_different_ids(tmp_path: Path) -> None:
-    ids = set()
-    for _ in range(2):
-        write_run_json(tmp_path, Config(), numbers(1, 1), "a.yaml")
-        ids.add(json.loads((tmp_path / "run.json").read_text())["run_id"])
-    assert len(ids) == 2
+def test_two_runs_have_different_ids() -> None:
+    assert len({json.loads(run_json(Config(), numbers(1, 1), "a.yaml"))["run_id"] for _ in range(2)}) == 2
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match="nowhere"):
-        write_run_json(tmp_path / "nowhere", Config(), numbers(1, 1), "a.yaml")
+def test_run_json_keeps_names_that_are_not_utf8() -> None:
+    name = os.fsdecode("配置".encode() + b"\xe9")
+    data = run_json(Config(model=Model(model_type=name)), numbers(1, 1), name)
+    content = json.loads(data)
+    assert content["config_file"] == content["config"]["model"]["model_type"] == name
+    assert "配置".encode() in data
 
 
 def test_a_curve_is_read_with_the_loss_of_chance(tmp_path: Path) -> None:
     run = write_rows(tmp_path / "mine", {"step": 1, "loss": 6.0}, {"step": 2, "loss": None}, {"step": 3, "loss": 5})
     assert read_curve(run) == LossCurve("mine", (1, 3), (6.0, 5.0), None)
-    write_run_json(run, Config(model=Model(vocab_size=100)), numbers(3, 1), "a.yaml")
+    (run / "run.json").write_bytes(run_json(Config(model=Model(vocab_size=100)), numbers(3, 1), "a.yaml"))
     assert read_curve(run / "metrics.jsonl").chance == pytest.approx(4.60517, rel=1e-6)
+
+
+def test_losses_that_are_not_finite_and_a_half_written_last_line_are_left_out(tmp_path: Path) -> None:
+    run = write_rows(
+        tmp_path / "mine", {"step": 1, "loss": 6.0}, {"step": 2, "loss": math.nan}, {"step": 3, "loss": 5.0}
+    )
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "lo')
+    assert read_curve(run).steps == (1, 3)
 
 
 @pytest.mark.parametrize("rows", [[], [{"step": 1, "loss": None}], [{"loss": 2.0}], [{"step": 1, "loss": "2"}]])
@@ -95,6 +104,18 @@ def test_the_image_is_a_png_of_a_readable_size(tmp_path: Path) -> None:
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", data[16:24]) == (1200, 675)
     assert [item.name for item in tmp_path.iterdir()] == ["loss.png"]
+
+
+def test_any_name_can_be_drawn_without_a_warning(tmp_path: Path) -> None:
+    names = ("训练", "_hidden", "$a$b$", "line\nbreak", os.fsdecode(b"caf\xe9"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plot_png([replace(FALLING, name=name) for name in names], tmp_path / "loss.png")
+
+
+def test_characters_that_no_installed_font_has_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msrt.train.fonts._characters", lambda: frozenset(map(ord, "run中")))
+    assert drawable("run中文") == "run中\\u6587"
 
 
 def test_an_image_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmigrate.problems import Exit, UnreadableError
-from msrt.train.metrics import MetricsFile, StepMetrics, read_metrics
+from msrt.train.metrics import StepMetrics, read_metrics
 
 STEP = StepMetrics(
     step=1, loss=6.5, lr=0.0, grad_norm=1.25, consumed_samples=8, tokens=1024, step_time_ms=12.5, tokens_per_s=81920.0
@@ -36,26 +36,10 @@ def test_numbers_that_are_not_finite_are_null() -> None:
     assert json.loads(line)["grad_norm"] is None
 
 
-def test_each_line_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None:
-    with MetricsFile(tmp_path) as file:
-        for step in (1, 2):
-            file.write(replace(STEP, step=step))
-            assert [row["step"] for row in read_metrics(tmp_path)] == list(range(1, step + 1))
-
-
-def test_a_new_run_replaces_an_older_file(tmp_path: Path) -> None:
-    for loss in (1.0, 2.0):
-        with MetricsFile(tmp_path) as file:
-            file.write(replace(STEP, loss=loss))
-    assert [row["loss"] for row in read_metrics(tmp_path / "metrics.jsonl")] == [2.0]
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="missing") as caught:
-        MetricsFile(tmp_path / "missing")
-    assert caught.value.status == Exit.UNREADABLE
-    with pytest.raises(UnreadableError, match="missing"):
         read_metrics(tmp_path / "missing")
+    assert caught.value.status == Exit.UNREADABLE
 
 
 @pytest.mark.parametrize("text", ["{", "3", "[1]"])

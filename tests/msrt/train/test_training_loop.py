@@ -10,7 +10,7 @@ from msrt.data import MicroBatch
 from msrt.optim.adamw import AdamW
 from msrt.optim.flat import FlatParameters
 from msrt.train.gradients import Gradients
-from msrt.train.loop import Run, train
+from msrt.train.loop import DivergedError, Run, train
 from msrt.train.metrics import StepMetrics
 from msrt.train.skipping import SkipRule
 
@@ -114,6 +114,16 @@ def test_too_many_skipped_steps_in_a_row_stop_the_run() -> None:
     run = replace(make_run(steps=9, batches=repeat(batch(1), bad(), bad(), bad())), skip=SkipRule(True, 2))
     with pytest.raises(UserError, match=r"Stopped at step 4 of 9: .* after 2 skipped updates in a row"):
         trained(run)
+
+
+def test_advice_is_not_what_the_config_has_already() -> None:
+    run = replace(make_run(steps=9, batches=repeat(bad())), skip=SkipRule(True, 2))
+    with pytest.raises(DivergedError) as caught:
+        trained(run)
+    assert "use_skip_step_on_nan" not in str(caught.value)
+    assert "A training.max_consecutive_skipped_steps above 2" in str(caught.value)
+    with pytest.raises(DivergedError, match=r"training\.use_skip_step_on_nan: true"):
+        trained(make_run(steps=9, batches=repeat(bad())))
 
 
 def test_no_limit_of_skipped_steps() -> None:

@@ -1,11 +1,13 @@
 """The configuration of a DeepSeek-V3 model, checked, from a Hugging Face config.json or a pynative.yaml."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from msmigrate.problems import UserError
 from msmigrate.pynative.model import Model
+from msrt.config.problem import shown
 from msrt.models.deepseek_v3.positions import Positions, mindformers_positions, transformers_positions
 from msrt.models.deepseek_v3.section_keys import refuse_unsupported
 from msrt.models.deepseek_v3.shape import Shape
@@ -59,7 +61,7 @@ class DeepSeekV3Config:
         shape = Shape.of({"num_nextn_predict_layers": 0, **named})
         scaling = values.get("rope_parameters") or values.get("rope_scaling") or {}
         if not isinstance(scaling, Mapping):
-            raise UserError(f"rope_scaling is {scaling!r}; it must be a mapping or null.")
+            raise UserError(f"rope_scaling is {shown(scaling)}; it must be a mapping or null.")
         return cls._assemble(
             shape,
             transformers_positions(shape, scaling),
@@ -78,7 +80,7 @@ class DeepSeekV3Config:
         section with the family's defaults first. Raises UserError as `from_hf` does.
         """
         if model.model_type != "deepseek_v3":
-            raise UserError(f"model.model_type is {model.model_type!r}; this network is deepseek_v3's.")
+            raise UserError(f"model.model_type is {shown(model.model_type)}; this network is deepseek_v3's.")
         refuse_unsupported(model)
         shape = Shape.of(_shape_values(model))
         _check_choices_per_group(shape)
@@ -137,11 +139,15 @@ _NULL_IS_ZERO = ("n_shared_experts", "n_group", "topk_group", "first_k_dense_rep
 
 def _refuse_hf(values: Mapping[str, object]) -> None:
     if values.get("model_type") != "deepseek_v3":
-        raise UserError(f"config.json has the model_type {values.get('model_type')!r}; this network is deepseek_v3's.")
+        raise UserError(
+            f"config.json has the model_type {shown(values.get('model_type'))}; this network is deepseek_v3's."
+        )
     expected = {"attention_bias": (False, None), "rope_interleave": (True, None), "quantization_config": (None,)}
     for name, allowed in expected.items():
         if name in values and values[name] not in allowed:
-            raise UserError(f"config.json has {name}: {values[name]!r}; only {allowed[0]!r} is computed here.")
+            raise UserError(
+                f"config.json has {name}: {json.dumps(values[name])}; only {json.dumps(allowed[0])} is computed here."
+            )
 
 
 def _shape_values(model: Model) -> dict[str, object]:
@@ -159,7 +165,7 @@ def _one_of(model: Model, manual: str, reader: str) -> T | None:
     left, right = getattr(model, manual), getattr(model, reader)
     if left is not None and right is not None and left != right:
         raise UserError(
-            f"model.{manual} is {left!r} and model.{reader} is {right!r}: two names of one setting; keep one."
+            f"model.{manual} is {shown(left)} and model.{reader} is {shown(right)}: two names of one setting; keep one."
         )
     value: T | None = right if left is None else left
     return value

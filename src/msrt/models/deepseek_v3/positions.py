@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msmigrate.problems import UserError
 from msmigrate.pynative.model import Model
+from msrt.config.problem import shown
 from msrt.models.deepseek_v3.shape import Shape
 from msrt.nn.rotary import RotarySpec, Yarn, mindformers_angle_scale, transformers_amplitude, yarn_mscale
 
@@ -32,7 +33,9 @@ def transformers_positions(shape: Shape, scaling: Mapping[str, object]) -> Posit
     if kind == "default":
         return Positions(RotarySpec(shape.qk_rope_head_dim, theta), plain_scale)
     if kind != "yarn":
-        raise UserError(f"rope_scaling has the type {kind!r}; DeepSeek-V3 is computed with 'yarn' or 'default' only.")
+        raise UserError(
+            f"rope_scaling has the type {shown(kind)}; DeepSeek-V3 is computed with 'yarn' or 'default' only."
+        )
     factor = _required_number(scaling, "factor")
     mscale, all_dim = _number(scaling, "mscale", 0.0), _number(scaling, "mscale_all_dim", 0.0)
     amplitude = _number(scaling, "attention_factor", transformers_amplitude(factor, mscale, all_dim))
@@ -65,7 +68,7 @@ def mindformers_positions(shape: Shape, model: Model, factor: float | None) -> P
     kind = scaling["type"]
     if kind not in ("rope", "yarn"):
         raise UserError(
-            f"model.position_embedding_type is {kind!r}; DeepSeek-V3 is computed with 'rope' or 'yarn' only."
+            f"model.position_embedding_type is {shown(kind)}; DeepSeek-V3 is computed with 'rope' or 'yarn' only."
         )
     factor = _required_number(scaling, "factor")
     mscale = _number(scaling, "mscale", MINDFORMERS_MSCALE)
@@ -98,7 +101,7 @@ def _number(scaling: Mapping[str, object], name: str, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"The rotary setting {name} is {value!r}; it must be a number.")
+        raise UserError(f"The rotary setting {name} is {shown(value)}; it must be a number.")
     return float(value)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from msmigrate.problems import UserError
 from msmigrate.pynative.families import FAMILY_DEFAULTS
+from msrt.config.problem import shown
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Shape:
         known = {**FAMILY_DEFAULTS["deepseek_v3"], **values}
         given = {field.name: known[field.name] for field in dataclasses.fields(cls)}
         problems = [
-            f"model.{name} is {value!r}; it must be of type {_spelled(hints[name])}."
+            f"model.{name} is {shown(value)}; it must be {_spelled(hints[name])}."
             for name, value in given.items()
             if not _fits(value, hints[name])
         ]
@@ -74,8 +75,15 @@ def _fits(value: object, annotation: object) -> bool:
     return isinstance(annotation, type) and isinstance(value, annotation)
 
 
+_KINDS: Mapping[object, str] = {
+    int: "an integer", float: "a number", str: "a text", bool: "true or false", types.NoneType: "null",
+}  # fmt: skip
+
+
 def _spelled(annotation: object) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("None", "null")
+    if isinstance(annotation, types.UnionType):
+        return " or ".join(_spelled(part) for part in annotation.__args__)
+    return _KINDS[annotation]
 
 
 _AT_LEAST_ONE = (
@@ -106,7 +114,7 @@ def _broken_relations(shape: Shape) -> Iterator[str]:
             "trained here yet; set it to 0 to train the main model alone (a pynative.yaml without the key asks for 1)."
         )
     if shape.hidden_act not in ("silu", "swiglu", "fusedswiglu"):
-        yield f"model.hidden_act is {shape.hidden_act!r}; DeepSeek-V3's MLPs know silu only."
+        yield f"model.hidden_act is {shown(shape.hidden_act)}; DeepSeek-V3's MLPs know silu only."
     yield from _broken_routing(shape)
 
 
