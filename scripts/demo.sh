@@ -7,7 +7,7 @@ out=output/demo
 mkdir -p "$out"
 
 step() {
-    printf '\n== %s\n' "$1"
+    if [ -n "$1" ]; then printf '\n== %s\n' "$1"; fi
     shift
     printf '$ %s\n' "$*"
     "$@"
