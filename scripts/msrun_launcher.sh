@@ -32,7 +32,7 @@ case $# in
     2 | 6 | 9) ;;
     *) usage "msrun_launcher.sh takes 2, 6 or 9 arguments; it got $#." ;;
 esac
-command=$1
+command=${1#python }
 number WORKER_NUM "$2" 1 $many
 workers=$((10#$2))
 case $# in

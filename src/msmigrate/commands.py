@@ -1,9 +1,10 @@
 """The commands `lint` and `schema` as functions: files in, findings and texts out, an exit status back."""
 
 import json
+import os
 from collections.abc import Sequence
 
-from msmigrate.convert_files import compare
+from msmigrate.convert_files import compare, yaml_files
 from msmigrate.problems import Exit, UnreadableError, UsageError, UserError
 from msmigrate.streams import print_result, say
 from msmigrate.yaml.source import read_source, write_whole
@@ -21,7 +22,7 @@ def run_lint(paths: Sequence[str], output_format: str) -> Exit:
     findings: list[Finding] = []
     read = 0
     status = Exit.DONE
-    for path in paths:
+    for path in files_of(paths):
         try:
             source = read_source(path)
         except UnreadableError as error:
@@ -41,9 +42,17 @@ def run_lint(paths: Sequence[str], output_format: str) -> Exit:
     else:
         text = "".join(f"{finding}\n" for finding in findings)
     print_result(text.encode())
-    if output_format == "text":
+    if output_format == "text" and read:
         say(f"{_counted(read, 'file')} checked: " + (_counted(len(findings), "finding") if findings else "no findings"))
     return status
+
+
+def files_of(paths: Sequence[str]) -> list[str]:
+    """The files among `paths`, and those in the folders among them."""
+    found: list[str] = []
+    for path in paths:
+        found += yaml_files(path) if path != "-" and os.path.isdir(path) else [path]
+    return found
 
 
 def run_schema(output: str | None, *, check: bool) -> Exit:

@@ -87,11 +87,17 @@ def _jobs(request: ConvertRequest) -> Iterator[Job]:
         if path not in folders:
             yield Job(path, _output(request, path, os.path.basename(path)))
             continue
-        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in SUFFIXES and file.is_file())
-        if not found:
-            raise UsageError(f"there is no {' or '.join(SUFFIXES)} file in {shown_path(path)}")
+        found = yaml_files(path)
         for file in found:
             yield Job(file, _output(request, file, os.path.relpath(file, path)))
+
+
+def yaml_files(folder: str) -> list[str]:
+    """The YAML files in a folder and below it, sorted; raises UsageError when there is none."""
+    found = sorted(str(file) for file in Path(folder).rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    if not found:
+        raise UsageError(f"there is no {' or '.join(SUFFIXES)} file in {shown_path(folder)}")
+    return found
 
 
 def _output(request: ConvertRequest, path: str, name: str) -> str | None:
@@ -193,7 +199,7 @@ def _deliver(job: Job, data: bytes, request: ConvertRequest) -> Exit:
             print_result(data)
         return Exit.DONE
     if request.in_place and os.path.lexists(f"{job.output}.bak"):
-        raise UsageError(f"--in-place keeps the old file as {job.output}.bak, which exists already; move it away")
+        raise UnreadableError(f"--in-place keeps the old file as {job.output}.bak, which exists already; move it away")
     if request.out_dir is not None:
         _make_folder(os.path.dirname(job.output))
     write_whole(job.output, data, backup=f"{job.output}.bak" if request.in_place else None)

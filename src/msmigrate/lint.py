@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msmigrate.findings import Finding, Severity
 from msmigrate.problems import UserError
 from msmigrate.pynative.check import check_document
+from msmigrate.pynative.load import graph_sections
 from msmigrate.yaml.document import parse
 from msmigrate.yaml.source import Source
 
@@ -16,7 +17,14 @@ def lint(source: Source) -> list[Finding]:
 
     Raises UnreadableError for YAML that cannot be read.
     """
-    findings = check_document(parse(source)).findings
+    document = parse(source)
+    graph = graph_sections(document.root.get)
+    if graph:
+        span = next(entry.key.span for entry in document.root.entries if entry.key.text == graph[0])
+        message = f"a Graph-mode file (it has `{graph[0]}`)"
+        advice = f"convert it first: msmigrate convert {source.name} -o OUT.yaml"
+        return [Finding("P007", "graph-mode", Severity.ERROR, source.name, graph[0], span, message, advice)]
+    findings = check_document(document).findings
     return sorted(findings, key=lambda finding: finding.span.start.index if finding.span else len(source.text))
 
 

@@ -250,3 +250,36 @@ def test_the_account_adds_up_and_says_what_was_written() -> None:
     found = flat(value_of(document(conversion.text).root))
     reported = {entry.outcome.pynative: entry.new for entry in conversion.entries if entry.outcome.writes}
     assert found == reported
+
+
+def test_a_batch_chosen_by_hand_decides_the_steps_too() -> None:
+    options = Options(overrides={"training.global_batch_size": 24})
+    found = output(edited(), options)
+    assert (found["training.steps"], found["lr_scheduler.warmup_ratio"]) == (50, 0.1)
+    chosen = next(e for e in converted(edited(), options).entries if e.outcome.pynative == "training.global_batch_size")
+    assert chosen.new == 24
+    notes = converted(edited(), Options(overrides={"training.global_batch_size": 3})).notes
+    assert any("nearest legal values: 2 and 4" in note for note in notes)
+
+
+def test_a_choice_that_differs_from_the_file_changes_training() -> None:
+    conversion = converted(edited(), Options(overrides={"training.steps": 20, "optimizer.type": "AdamW"}))
+    effects = {e.outcome.pynative: (e.outcome.effect.value, e.outcome.why) for e in conversion.entries}
+    assert effects["training.steps"] == ("training", "--set, instead of 100")
+    assert effects["optimizer.type"][0] == "none"
+
+
+def test_one_device_stays_one_device() -> None:
+    text = edited(("use_parallel: True", "use_parallel: False"))
+    conversion = converted(text, Options(world=2))
+    assert output(text, Options(world=2))["training.global_batch_size"] == 2
+    assert any("--world 2 does not count" in note for note in conversion.notes)
+
+
+def test_schedules_with_keys_of_their_own() -> None:
+    text = edited(("type: ConstantWarmUpLR", "type: CosineAnnealingLR"))
+    refusals = converted(text, Options(allow_lossy=True)).refusals
+    assert any("base_lr and t_max" in entry.outcome.why for entry in refusals)
+    found = output(text.replace("warmup_steps: 5", "base_lr: 1.e-3\n  t_max: 50"))
+    assert found["lr_scheduler.base_lr"] == 1e-3
+    assert "lr_scheduler.learning_rate" not in found

@@ -77,7 +77,7 @@ def test_convert_in_place_keeps_the_old_file(folder: Path) -> None:
         (["convert", "graph.yaml", "--hf-config", "graph.yaml"], 3, "not JSON"),
         (["convert"], 2, "GRAPH.yaml"),
         (["lint", "none.yaml"], 3, "No such file"),
-        (["lint", "graph.yaml"], 1, "unknown key"),
+        (["lint", "graph.yaml"], 1, "convert it first"),
         (["convert", "refused.yaml", "-o", "out.yaml"], 1, "--samples"),
         (["convert", "twice.yaml", "-o", "out.yaml"], 3, "stands twice"),
         (["convert", "bytes.yaml"], 3, "UTF-8"),
@@ -191,7 +191,7 @@ def test_outputs_never_overwrite_each_other(folder: Path, arguments: list[str]) 
 
 def test_in_place_keeps_an_older_backup(folder: Path) -> None:
     (folder / "graph.yaml.bak").write_text("mine", encoding="utf-8")
-    assert run("convert", "graph.yaml", "--in-place", cwd=folder).returncode == 2
+    assert run("convert", "graph.yaml", "--in-place", cwd=folder).returncode == 3
     assert (folder / "graph.yaml.bak").read_text(encoding="utf-8") == "mine"
 
 
@@ -256,3 +256,12 @@ def test_diff_prints_the_change(folder: Path) -> None:
     assert done.returncode == 0
     assert "--- graph.yaml\n+++ pynative.yaml\n" in done.stdout
     assert "+  global_batch_size: 12\n" in done.stdout
+
+
+def test_lint_takes_folders(folder: Path) -> None:
+    (folder / "p").mkdir()
+    assert run("lint", "p", cwd=folder).returncode == 2
+    (folder / "p" / "a.yaml").write_text("training:\n  stepz: 1\n", encoding="utf-8")
+    done = run("lint", "p", cwd=folder)
+    assert done.returncode == 1
+    assert "a.yaml:2:3" in done.stdout

@@ -56,10 +56,12 @@ class Context:
 
     def world(self) -> Fact:
         """Devices of the graph run."""
+        if not self.graph.flag("use_parallel", True):
+            if self.options.world not in (None, 1):
+                self.note(f"--world {self.options.world} does not count: use_parallel: False runs on one device")
+            return Fact(1, "use_parallel: False")
         if self.options.world is not None:
             return Fact(self.options.world, "--world")
-        if not self.graph.flag("use_parallel", True):
-            return Fact(1, "use_parallel: False")
         if not self.degrees_hold:
             return Fact(None, "unknown")
         return Fact(self.devices_of_degrees(), "dp·mp·pp" + ("·cp" if self.degree("context_parallel") > 1 else ""))
@@ -103,5 +105,8 @@ class Context:
         )
 
     def global_batch(self) -> Result | None:
-        """Samples of one optimizer step; None when the number of devices decides and is unknown."""
+        """Samples of one optimizer step, `--set` above the file; None when the devices decide and are unknown."""
+        chosen = self.options.overrides.get("training.global_batch_size")
+        if isinstance(chosen, int):
+            return Result(chosen, f"--set {chosen}")
         return global_batch(self.batch_factors())

@@ -47,7 +47,16 @@ def _override(context: Context, outcome: Outcome) -> Outcome | None:
     if not outcome.writes and outcome.fate is not Fate.REFUSED:
         return None
     value = context.options.overrides[outcome.pynative]
-    return Outcome(Fate.COMPUTED, Effect.NONE, "--set", outcome.pynative, value, outcome.node, writes=True)
+    if not outcome.writes or _new_value(outcome) == value:
+        return Outcome(Fate.COMPUTED, Effect.NONE, "--set", outcome.pynative, value, outcome.node, writes=True)
+    section = outcome.pynative.partition(".")[0]
+    effect = Effect.TRAINING if section in _LEARNS else Effect.NONE
+    why = f"--set, instead of {spell(_new_value(outcome))}"
+    return Outcome(Fate.COMPUTED, effect, why, outcome.pynative, value, outcome.node, writes=True)
+
+
+_LEARNS = ("training", "optimizer", "lr_scheduler", "train_dataset", "model")
+"""Sections whose values decide what a run learns."""
 
 
 def _taken(context: Context, outcome: Outcome, spec: Spec, lost: Effect) -> Outcome:

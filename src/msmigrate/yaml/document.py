@@ -231,7 +231,7 @@ def _events(source: Source) -> Iterator[_Event]:
         mark = error.problem_mark or error.context_mark
         place = f"{source.name}:{mark.line + 1}:{mark.column + 1}" if mark else source.name
         context = f" ({error.context})" if error.context else ""
-        raise UnreadableError(f"{place}: {error.problem or 'a YAML syntax error'}{context}") from error
+        raise UnreadableError(f"{place}: not valid YAML: {error.problem or 'syntax error'}{context}") from error
     except YAMLError as error:
         raise UnreadableError(f"{source.name}: {' '.join(str(error).split())}") from error
 

@@ -98,6 +98,8 @@ def write_whole(path: str, data: bytes, *, backup: str | None = None) -> None:
             return
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "the file is read-only")
+        if not target.parent.exists():
+            raise FileNotFoundError(errno.ENOENT, f"the folder {shown_path(str(target.parent))} does not exist")
         _replace(target, data, backup)
     except (OSError, RuntimeError) as error:  # resolve() raises RuntimeError for a loop of links
         reason = error.strerror if isinstance(error, OSError) else "its symbolic links form a loop"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from msmigrate.mapping.schedule import warmup_ratio
 from msmigrate.pynative import Config, Use, asks_for_nothing, nested_section, specs_of
 from msmigrate.pynative.families import ARCHITECTURES
 from msrt.config.degrees import ranks
@@ -90,7 +91,7 @@ def _remarks(config: Config) -> Iterator[str]:
     if warmup == 0 and ratio:
         yield (
             f"lr_scheduler.warmup_ratio {ratio:g} of {steps} steps is 0 warm-up steps; the smallest ratio with an "
-            f"effect is {1 / steps:g}."
+            f"effect is {warmup_ratio(steps, 1)!r}."
         )
 
 

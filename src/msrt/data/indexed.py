@@ -150,7 +150,7 @@ def _require_both(prefix: Path | str, bin_path: Path, idx_path: Path) -> None:
         raise UnreadableError(
             f"There is no corpus at {os.fspath(prefix)}: {names} cannot be found. "
             f"A corpus is the two files {bin_path.name} and {idx_path.name}; the path in the config is the part "
-            "before .bin."
+            f"before .bin. Make one from texts: msrt make-data TEXT… -o {os.fspath(prefix)} --append-eod."
         )
 
 

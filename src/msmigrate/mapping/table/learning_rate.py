@@ -14,6 +14,8 @@ USES_LR_END = (
     "PolynomialWithWarmUpLR",
     "WarmUpStableDecayLR",
 )
+OWN_RATE = {"CosineAnnealingLR": ("base_lr", "t_max"), "CosineAnnealingWarmRestarts": ("base_lr", "t_0")}
+"""Types that take keys of their own instead of learning_rate and a warm-up, and the keys that they need."""
 NO_HORIZON = ("ConstantWarmUpLR",)
 """Types whose rate does not depend on the number of steps after warm-up."""
 DEFAULT_TYPE = "CosineWithWarmUpLR"
@@ -34,6 +36,8 @@ def horizon(context: Context) -> Result | Outcome:
 def warmup_steps(context: Context) -> Result | Outcome:
     """Warm-up steps of the graph run."""
     graph = context.graph
+    if _kind(context) in OWN_RATE:
+        return Result(0, f"{_kind(context)} has no warm-up")
     if graph.value("lr_schedule.warmup_ratio") is not None:
         ratio = graph.number("lr_schedule.warmup_ratio", 0)
         if not 0 <= ratio <= 1:
@@ -48,7 +52,8 @@ def warmup_steps(context: Context) -> Result | Outcome:
     warm = graph.integer("lr_schedule.warmup_steps", 0)
     if warm < 0:
         return refused(f"warmup_steps is {warm}; it must be 0 or more", final=True)
-    return Result(warm, f"warmup_steps {warm}")
+    given = graph.given("lr_schedule.warmup_steps")
+    return Result(warm, f"warmup_steps {warm}" if given else "the file gives no warm-up")
 
 
 def _ratio(context: Context) -> Outcome:
@@ -143,6 +148,13 @@ def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
             pynative="lr_scheduler.type",
             advice="choose one with --set lr_scheduler.type=…",
         )
+    missing = [name for name in OWN_RATE.get(kind, ()) if not context.graph.given(f"lr_schedule.{name}")]
+    if missing:
+        return refused(
+            f"{kind} takes {' and '.join(missing)} instead of learning_rate and a warm-up, and the file gives none",
+            pynative="lr_scheduler.type", final=True,
+            advice="give them with --set lr_scheduler." + "=… --set lr_scheduler.".join(missing) + "=…",
+        )  # fmt: skip
     stop, steps = stop_step(context), planned_steps(context)
     if stop is not None and isinstance(steps, Result) and stop < steps.value and kind not in NO_HORIZON:
         return refused(
@@ -157,7 +169,15 @@ def _default_type(context: Context) -> Outcome:
     return written(Fate.DEFAULT, "lr_scheduler.type", DEFAULT_TYPE, "graph mode's default schedule")
 
 
-def _default_rate(context: Context) -> Outcome:
+def _learning_rate(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if _kind(context) in OWN_RATE:
+        return dropped(f"{_kind(context)} takes base_lr")
+    return row.carry(leaf)
+
+
+def _default_rate(context: Context) -> Outcome | None:
+    if _kind(context) in OWN_RATE:
+        return None
     return written(Fate.DEFAULT, "lr_scheduler.learning_rate", 5e-5, "graph mode's default rate; PyNative's is 1.0e-05")
 
 
@@ -187,7 +207,7 @@ def _shape_rows() -> tuple[Row, ...]:
 ROWS: tuple[Row, ...] = (
     judged("lr_schedule.type", "lr_scheduler.type", "4.2", _type),
     derived("lr_scheduler.type", "4.1", _default_type),
-    renamed("lr_schedule.learning_rate", "lr_scheduler.learning_rate", "4.2"),
+    judged("lr_schedule.learning_rate", "lr_scheduler.learning_rate", "4.2", _learning_rate),
     derived("lr_scheduler.learning_rate", "4.1", _default_rate),
     judged("lr_schedule.warmup_ratio", "lr_scheduler.warmup_ratio", "4.2", _given_ratio),
     judged("lr_schedule.warmup_steps", "lr_scheduler.warmup_ratio", "4.2", _given_steps, Fate.COMPUTED),

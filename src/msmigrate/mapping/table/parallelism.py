@@ -63,17 +63,28 @@ _READINGS = {
 
 
 def _check_batch(context: Context, world: int, ranks: int) -> None:
-    computed = context.derive("training.global_batch_size")
-    batch = context.options.overrides.get("training.global_batch_size", computed.value if computed else None)
+    batch = context.global_batch()
     local = context.options.overrides.get("training.local_batch_size", context.batch_factors().batch_size)
-    if not isinstance(batch, int) or not isinstance(local, int):
+    if batch is None or not isinstance(local, int):
+        return
+    if batch.value % local:
+        context.note(
+            f"global_batch_size {batch.value} is not a multiple of local_batch_size {local}: it runs on no number of "
+            f"ranks; nearest legal values: {_nearest(batch.value, local)}"
+        )
         return
     data_parallel = world // ranks
-    if batch % (data_parallel * local):
+    unit = local * data_parallel
+    if batch.value % unit:
         context.note(
-            f"global_batch_size {batch} is not a multiple of local_batch_size {local} × data_parallel {data_parallel} "
-            f"({world} ranks / {ranks}); it runs on ranks whose data_parallel × local_batch_size divides {batch}"
+            f"global_batch_size {batch.value} is not a multiple of local_batch_size {local} × data_parallel "
+            f"{data_parallel} ({world} ranks / {ranks}); nearest legal values there: {_nearest(batch.value, unit)}"
         )
+
+
+def _nearest(value: int, unit: int) -> str:
+    below, above = value // unit * unit, -(-value // unit) * unit
+    return f"{below} and {above}" if below else str(above)
 
 
 def _sequence_parallel(context: Context) -> Outcome | None:

@@ -101,6 +101,11 @@ def _global_batch(context: Context) -> Outcome:
     if batch is None:
         return _needs_world()
     factors = context.batch_factors()
+    if factors.micro_batch_interleave_num > 1 and context.graph.given("use_legacy"):
+        context.note(
+            f"micro_batch_interleave_num {factors.micro_batch_interleave_num} multiplies the global batch, but graph "
+            "mode refuses values above 1 with use_legacy: False"
+        )
     why = "samples of one optimizer step"
     if factors.degrees_hold and factors.pipeline_stage == 1 and factors.micro_batch_num > 1:
         why += f"; micro_batch_num {factors.micro_batch_num} has no effect with one pipeline stage"
