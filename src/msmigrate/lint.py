@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from msmigrate.findings import Finding, Severity
-from msmigrate.problems import UserError
+from msmigrate.problems import UnreadableError, UserError
 from msmigrate.pynative.check import check_document
 from msmigrate.pynative.load import graph_sections
 from msmigrate.yaml.document import parse
+from msmigrate.yaml.nodes import Mark, Span
 from msmigrate.yaml.source import Source
 
 VERSION = 1
@@ -29,9 +30,14 @@ def lint(source: Source) -> list[Finding]:
 
 
 def syntax_finding(source: Source, error: UserError) -> Finding:
-    """A YAML fault as a finding; its place is in the message."""
+    """A YAML fault as a finding."""
+    span = None
     message = str(error).removeprefix(f"{source.name}:").lstrip()
-    return Finding("Y001", "yaml", Severity.ERROR, source.name, "", None, message)
+    if isinstance(error, UnreadableError) and error.line is not None and error.column is not None:
+        mark = Mark(0, error.line, error.column)
+        span = Span(mark, mark)
+        message = message.removeprefix(f"{error.line}:{error.column}:").lstrip()
+    return Finding("Y001", "yaml", Severity.ERROR, source.name, "", span, message)
 
 
 def findings_object(findings: Sequence[Finding]) -> dict[str, object]:

@@ -30,6 +30,12 @@ class UnreadableError(UserError):
 
     status = Exit.UNREADABLE
 
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        """Place in the input, from 1, where there is one; the message has it too."""
+        self.column = column
+
 
 class UsageError(UserError):
     """A command line that does not make sense."""

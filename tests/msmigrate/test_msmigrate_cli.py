@@ -265,3 +265,12 @@ def test_lint_takes_folders(folder: Path) -> None:
     done = run("lint", "p", cwd=folder)
     assert done.returncode == 1
     assert "a.yaml:2:3" in done.stdout
+
+
+def test_yaml_faults_are_findings_with_a_place(folder: Path) -> None:
+    (folder / "p.yaml").write_text("training:\n  steps: 1\n  steps: 2\n", encoding="utf-8")
+    (folder / "q.yaml").write_text("training: [\n", encoding="utf-8")
+    done = run("lint", "p.yaml", "q.yaml", "--format", "json", cwd=folder)
+    found = [(one["code"], one["path"], one["line"], one["column"]) for one in json.loads(done.stdout)["findings"]]
+    assert found == [("Y001", "p.yaml", 3, 3), ("Y001", "q.yaml", 2, 1)]
+    assert done.returncode == 1

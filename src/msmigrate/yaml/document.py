@@ -76,7 +76,7 @@ def parse(source: Source) -> Document:
 
 
 def _error(source: Source, mark: Mark, message: str) -> UnreadableError:
-    return UnreadableError(f"{source.name}:{mark.line}:{mark.column}: {message}")
+    return UnreadableError(f"{source.name}:{mark.line}:{mark.column}: {message}", line=mark.line, column=mark.column)
 
 
 def _mark(mark: _Mark) -> Mark:
@@ -228,10 +228,12 @@ def _events(source: Source) -> Iterator[_Event]:
     try:
         yield from parser.parse(source.text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{source.name}:{mark.line + 1}:{mark.column + 1}" if mark else source.name
         context = f" ({error.context})" if error.context else ""
-        raise UnreadableError(f"{place}: not valid YAML: {error.problem or 'syntax error'}{context}") from error
+        message = f"not valid YAML: {error.problem or 'syntax error'}{context}"
+        mark = error.problem_mark or error.context_mark
+        if mark is None:
+            raise UnreadableError(f"{source.name}: {message}") from error
+        raise _error(source, _mark(mark), message) from error
     except YAMLError as error:
         raise UnreadableError(f"{source.name}: {' '.join(str(error).split())}") from error
 

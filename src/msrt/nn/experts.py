@@ -9,7 +9,7 @@ from msrt.ops.dispatch import grouped_matmul
 from msrt.ops.swiglu import swiglu
 
 
-class Experts(nn.Cell):  # type: ignore[misc]
+class Experts(nn.Cell):
     """`weight1` (experts, hidden, 2·ffn) with the gate lanes before the up lanes, `weight2` (experts, ffn, hidden)."""
 
     def __init__(self, num_experts: int, hidden_size: int, intermediate_size: int) -> None:

@@ -12,7 +12,7 @@ def empty_parameter(*shape: int, trainable: bool = True) -> Parameter:
     return Parameter(tensor(np.zeros(shape, np.float32)), requires_grad=trainable)
 
 
-class Linear(nn.Cell):  # type: ignore[misc]
+class Linear(nn.Cell):
     """x · weightᵀ without bias; `weight` is (out_features, in_features)."""
 
     def __init__(self, in_features: int, out_features: int) -> None:
@@ -24,7 +24,7 @@ class Linear(nn.Cell):  # type: ignore[misc]
         return linear(x, self.weight)
 
 
-class VocabEmbedding(nn.Cell):  # type: ignore[misc]
+class VocabEmbedding(nn.Cell):
     """One row per token of the vocabulary; `weight` is (vocab_size, hidden_size)."""
 
     def __init__(self, vocab_size: int, hidden_size: int) -> None:

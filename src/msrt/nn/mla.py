@@ -35,7 +35,7 @@ class MLASpec:
         return self.q_lora_rank or self.num_attention_heads * self.qk_head_dim
 
 
-class CoreAttention(nn.Cell):  # type: ignore[misc]
+class CoreAttention(nn.Cell):
     """Causal softmax attention over all heads."""
 
     def __init__(self, scale: float) -> None:
@@ -47,7 +47,7 @@ class CoreAttention(nn.Cell):  # type: ignore[misc]
         return causal_attention(query, key, value, self.scale, hidden)
 
 
-class MLASelfAttention(nn.Cell):  # type: ignore[misc]
+class MLASelfAttention(nn.Cell):
     """Self-attention of one layer; `linear_qkv` gives [query latent | key-value latent | rotary key] at once."""
 
     def __init__(self, spec: MLASpec) -> None:

@@ -6,7 +6,7 @@ from msrt.nn.linear import Linear
 from msrt.ops.swiglu import swiglu
 
 
-class MLP(nn.Cell):  # type: ignore[misc]
+class MLP(nn.Cell):
     """down(silu(gate(x)) · up(x)); `linear_fc1` has rows gate0, up0, gate1, up1, … as MindFormers stores them."""
 
     def __init__(self, hidden_size: int, intermediate_size: int) -> None:

@@ -42,7 +42,7 @@ class MoEStats(NamedTuple):
     topk_weights: Tensor
 
 
-class MoE(nn.Cell):  # type: ignore[misc]
+class MoE(nn.Cell):
     """Σ over chosen experts of weight · expert(x), plus shared experts. No capacity: no token is dropped."""
 
     def __init__(self, spec: MoESpec) -> None:

@@ -6,7 +6,7 @@ from msrt.nn.linear import empty_parameter
 from msrt.ops.norm import rms_norm
 
 
-class RMSNorm(nn.Cell):  # type: ignore[misc]
+class RMSNorm(nn.Cell):
     """x / √(mean(x²) + eps) · weight over the last axis of size `width`."""
 
     def __init__(self, width: int, eps: float) -> None:

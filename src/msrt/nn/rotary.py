@@ -82,7 +82,7 @@ def mindformers_angle_scale(factor: float, mscale: float, mscale_all_dim: float)
     return yarn_mscale(factor, mscale) / yarn_mscale(factor, mscale_all_dim)
 
 
-class RotaryEmbedding(nn.Cell):  # type: ignore[misc]
+class RotaryEmbedding(nn.Cell):
     """Turns the last lanes of queries or keys by the angles given."""
 
     def construct(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ class Routing(NamedTuple):
     topk_weights: Tensor
 
 
-class Router(nn.Cell):  # type: ignore[misc]
+class Router(nn.Cell):
     """Chooses by score plus bias, weighs by score alone; `weight` is (experts, hidden)."""
 
     def __init__(self, spec: RouterSpec, hidden_size: int) -> None:

@@ -11,7 +11,7 @@ Array = NDArray[np.float32]
 Ints = NDArray[np.integer[Any]]
 
 
-class Function(_Function):  # type: ignore[misc]
+class Function(_Function):
     """An operator with its own backward. Tensors that backward needs go through `ctx.save_for_backward`.
 
     Only so do recomputation and sharded weights see (and replace) what is kept between forward and backward.

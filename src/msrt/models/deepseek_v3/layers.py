@@ -12,7 +12,7 @@ from msrt.ops.basic import linear
 from msrt.ops.cross_entropy import linear_cross_entropy
 
 
-class Embedding(nn.Cell):  # type: ignore[misc]
+class Embedding(nn.Cell):
     """Token ids to hidden states."""
 
     def __init__(self, vocab_size: int, hidden_size: int) -> None:
@@ -24,7 +24,7 @@ class Embedding(nn.Cell):  # type: ignore[misc]
         return self.word_embeddings(input_ids)
 
 
-class DecoderLayer(nn.Cell):  # type: ignore[misc]
+class DecoderLayer(nn.Cell):
     """h = x + attention(norm(x)); h + mlp(norm(h))."""
 
     def __init__(self, config: DeepSeekV3Config, layer: int) -> None:
@@ -50,7 +50,7 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
         return (x + out, *stats)
 
 
-class Decoder(nn.Cell):  # type: ignore[misc]
+class Decoder(nn.Cell):
     """All layers and the norm behind the last."""
 
     def __init__(self, config: DeepSeekV3Config) -> None:
@@ -72,7 +72,7 @@ class Decoder(nn.Cell):  # type: ignore[misc]
         return self.final_layernorm(x), states, stats
 
 
-class OutputLayer(nn.Cell):  # type: ignore[misc]
+class OutputLayer(nn.Cell):
     """The output matrix; `weight` is (vocab, hidden), None when the embedding's is used in its place."""
 
     def __init__(self, vocab_size: int, hidden_size: int, *, tied: bool) -> None:

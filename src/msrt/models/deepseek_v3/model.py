@@ -15,7 +15,7 @@ from msrt.ops.basic import zero
 from msrt.weights.names import NameRow
 
 
-class DeepSeekV3(nn.Cell):  # type: ignore[misc]
+class DeepSeekV3(nn.Cell):
     """A DeepSeek-V3 model (see `models.api.Model`); its parameters have MindFormers' PyNative names."""
 
     def __init__(self, config: DeepSeekV3Config) -> None:
