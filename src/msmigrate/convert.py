@@ -9,7 +9,7 @@ from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, refused
 from msmigrate.mapping.rows import match
 from msmigrate.mapping.settle import settle
 from msmigrate.mapping.spelling import Section, misspelt, section_of
-from msmigrate.mapping.table import BY_GRAPH_PATH, DERIVATIONS, DERIVED
+from msmigrate.mapping.table import BY_GRAPH_PATH, DERIVATIONS, DERIVED, LOST
 from msmigrate.options import Options
 from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.document import Document, is_merge, value_of
@@ -114,7 +114,9 @@ class _Decisions:
             outcome = self.unknown(leaf) if section is None else self.bare_section(leaf, section)
         else:
             outcome = row.decide(self.context, leaf)
-        self.add(leaf, settle(self.context, outcome, row), counted=counted)
+        self.add(
+            leaf, settle(self.context, outcome, LOST.get(outcome.pynative or "", Effect.TRAINING)), counted=counted
+        )
 
     def expanded(self, leaf: Leaf, *, counted: bool) -> None:
         """An alias to a mapping, or a merge key: the keys it brings in are written out where it stands."""
@@ -187,7 +189,7 @@ class _Decisions:
             outcome = self.context.derive(row.pynative)
             if outcome is None or self.mentioned(outcome):
                 continue
-            self.bare(settle(self.context, outcome, row))
+            self.bare(settle(self.context, outcome, LOST.get(outcome.pynative or "", Effect.TRAINING)))
         for path, value in self.context.options.overrides.items():
             if path not in self.writers:
                 self.bare(Outcome(Fate.COMPUTED, Effect.NONE, "--set", path, value, writes=True))

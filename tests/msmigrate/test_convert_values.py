@@ -145,6 +145,9 @@ def test_manual_only_writes_the_manuals_keys() -> None:
     found = output(edited(), Options(manual_only=True))
     assert "parallelism.sequence_parallel" not in found
     assert "training.max_norm" not in found
+    asked = edited(("expert_parallel: 1", "expert_parallel: 1\n  use_seq_parallel: True"))
+    assert "parallelism.sequence_parallel" not in output(asked, Options(manual_only=True))
+    assert fates(converted(asked, Options(manual_only=True)))["parallel_config.use_seq_parallel"] == "dropped"
     no_clipping = edited(("  use_clip_grad: True\n", ""), ("gradient_accumulation_steps: 3", "sink_size: 1"))
     assert output(no_clipping)["training.max_norm"] == 1.0e10
     off = converted(no_clipping, Options(manual_only=True))

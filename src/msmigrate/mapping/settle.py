@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, dropped, refused
-from msmigrate.mapping.rows import Row
 from msmigrate.mapping.table.model import canonical
 from msmigrate.pynative import Config, Spec, specs_of
 from msmigrate.pynative.values import Mismatch, typed
@@ -13,8 +12,8 @@ from msmigrate.yaml.nodes import Node, Scalar, Sequence, resolved
 from msmigrate.yaml.scalars import Value, is_date, is_unsafe_float, spell
 
 
-def settle(context: Context, outcome: Outcome, row: Row | None) -> Outcome:
-    """The decision as it will be reported and written."""
+def settle(context: Context, outcome: Outcome, lost: Effect) -> Outcome:
+    """The decision as it will be reported and written; `lost` is what changes when its key cannot be written."""
     overridden = _override(context, outcome)
     if overridden is not None:
         return overridden
@@ -23,7 +22,6 @@ def settle(context: Context, outcome: Outcome, row: Row | None) -> Outcome:
     spec = spec_of(outcome.pynative)
     if spec is None:
         return outcome
-    lost = row.lost if row is not None else Effect.TRAINING
     taken = _taken(context, outcome, spec, lost)
     return taken if "[" in outcome.pynative else _typed(taken, spec)
 
