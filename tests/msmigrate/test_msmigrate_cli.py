@@ -146,9 +146,8 @@ def test_msmigrate_never_imports_the_training_stack() -> None:
 def test_version_is_light() -> None:
     modules = modules_after("import sys\nsys.argv = ['msmigrate', '--version']\nfrom msmigrate.cli import main\nmain()")
     assert "msmigrate.cli" in modules
-    heavy = ("ruamel", "jsonschema", "yaml")
+    heavy = ("ruamel", "jsonschema", "yaml", "typer", "rich")
     assert not {name for name in modules if name.split(".")[0] in heavy}
-    assert not modules.intersection({"rich.console", "rich.progress", "rich.markdown", "rich.syntax"})
 
 
 def test_the_committed_schema_is_the_declared_one(folder: Path) -> None:
@@ -201,7 +200,7 @@ def test_a_report_that_cannot_be_written_stops_the_output(folder: Path) -> None:
     assert not (folder / "a.yaml").exists()
 
 
-@pytest.mark.parametrize("arguments", [["convert", "graph.yaml"], ["lint", "graph.yaml"], ["schema"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["convert", "graph.yaml"], ["lint", "graph.yaml"], ["schema"]])
 def test_a_full_standard_output(folder: Path, arguments: list[str]) -> None:
     full = Path("/dev/full")
     if not full.is_char_device():
