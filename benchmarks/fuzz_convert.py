@@ -32,7 +32,7 @@ VALUES = (
 
 
 def mutant(text: str, draw: random.Random) -> str:
-    """A text with one to three lines dropped, doubled, moved, cut, indented or given another value."""
+    """A text with one to three lines dropped, doubled, moved, cut, indented, aliased or given another value."""
     lines = text.split("\n")
     for _ in range(draw.randint(1, 3)):
         place = draw.randrange(len(lines))
@@ -50,6 +50,10 @@ def mutant(text: str, draw: random.Random) -> str:
             lines[place] = lines[place][: draw.randrange(len(lines[place]) + 1)]
         elif kind == 5:
             lines.insert(place, draw.choice(("# 注释", "", "  # deep", "<<: {seed: 3}", "- 1", "seed: 1", "---")))
+        elif kind == 6:
+            lines.append(
+                f"{draw.choice(('metric', 'swap_config', 'processor', 'eval_dataset', 'optimizer'))}: *train_dataset"
+            )
         else:
             key, colon, _ = lines[place].partition(":")
             lines[place] = f"{key}{colon} {draw.choice(VALUES)}"

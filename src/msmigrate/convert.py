@@ -114,9 +114,10 @@ class _Decisions:
             outcome = self.unknown(leaf) if section is None else self.bare_section(leaf, section)
         else:
             outcome = row.decide(self.context, leaf)
-        self.add(
-            leaf, settle(self.context, outcome, LOST.get(outcome.pynative or "", Effect.TRAINING)), counted=counted
-        )
+        self.add(leaf, self.settled(outcome), counted=counted)
+
+    def settled(self, outcome: Outcome) -> Outcome:
+        return settle(self.context, outcome, LOST.get(outcome.pynative or "", Effect.TRAINING))
 
     def expanded(self, leaf: Leaf, *, counted: bool) -> None:
         """An alias to a mapping, or a merge key: the keys it brings in are written out where it stands."""
@@ -144,8 +145,8 @@ class _Decisions:
 
     def bare_section(self, leaf: Leaf, section: Section) -> Outcome:
         """A section without keys: graph mode takes its defaults, which is worth a word when it matters."""
-        if self.context.graph.section(dotted(leaf.path)):
-            raise AssertionError("a section with keys is no leaf")
+        if self.context.graph.section(dotted(leaf.path)):  # by an alias, to keys that PyNative mode does not have
+            return Outcome(Fate.DROPPED, Effect.NONE, "a section that PyNative mode does not have")
         if section.matters:
             line = (leaf.key or leaf.node).span.start.line
             self.context.note(
@@ -189,7 +190,7 @@ class _Decisions:
             outcome = self.context.derive(row.pynative)
             if outcome is None or self.mentioned(outcome):
                 continue
-            self.bare(settle(self.context, outcome, LOST.get(outcome.pynative or "", Effect.TRAINING)))
+            self.bare(self.settled(outcome))
         for path, value in self.context.options.overrides.items():
             if path not in self.writers:
                 self.bare(Outcome(Fate.COMPUTED, Effect.NONE, "--set", path, value, writes=True))

@@ -62,8 +62,3 @@ def _object(finding: Finding) -> dict[str, object]:
         "help": finding.help,
         "fix": None,
     }
-
-
-def worst(findings: Sequence[Finding]) -> Severity | None:
-    """The gravest severity among findings, None for none."""
-    return next((severity for severity in Severity if any(one.severity is severity for one in findings)), None)

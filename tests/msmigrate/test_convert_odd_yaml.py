@@ -76,6 +76,12 @@ def test_an_alias_to_a_section_that_matters() -> None:
     assert agreed(text)["train_dataset.dataloader.sizes"] == [600, 0, 0]
 
 
+def test_an_alias_to_a_section_that_goes() -> None:
+    text = "shared: &m {a: 1}\n" + edited() + "metric: *m\nswap_config: *m\n"
+    found = {entry.graph: entry.outcome.fate.value for entry in converted(text).entries}
+    assert (found["metric"], found["swap_config"]) == ("dropped", "dropped")
+
+
 def test_the_first_of_several_merges_wins() -> None:
     text = edited(("  eps: 1.e-8\n", "  <<: [{eps: 3.e-9}, {eps: 4.e-9, weight_decay: 9.0}]\n"))
     found = agreed(text)

@@ -43,7 +43,7 @@ def test_rms_norm() -> None:
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 def test_swiglu(layout: str) -> None:
-    assert_same(lambda x: swiglu(x, layout), lambda x: swiglu_composed(x, layout), random(2, 3, 8))  # type: ignore[arg-type]
+    assert_same(lambda x: swiglu(x, layout), lambda x: swiglu_composed(x, layout), random(2, 3, 8))  # type: ignore[arg-type]  # a parametrized text
 
 
 def test_rotation() -> None:

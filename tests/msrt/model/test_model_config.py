@@ -42,7 +42,7 @@ def test_every_key_of_the_manual_changes_the_model_or_is_named_as_without_effect
     if name in WITHOUT_EFFECT or specs_of(Model)[name].key.use is Use.NO_EFFECT:
         return
     base = replace(SECTION, rotary_scaling_factor=None)
-    changed = replace(base, **{name: OTHER_VALUES[name]})  # type: ignore[arg-type]
+    changed = replace(base, **{name: OTHER_VALUES[name]})  # type: ignore[arg-type]  # any key of the section
     before = DeepSeekV3Config.from_model_section(base)
     try:
         after = DeepSeekV3Config.from_model_section(changed)

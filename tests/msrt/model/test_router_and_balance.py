@@ -60,7 +60,7 @@ def routing_of(scores: F64) -> Routing:
 
 
 def losses(scores: F64, batch: int, kind: str, function: str, history: F64) -> float:
-    spec = BalanceSpec(kind, 0.1, function, 2)  # type: ignore[arg-type]
+    spec = BalanceSpec(kind, 0.1, function, 2)  # type: ignore[arg-type]  # parametrized texts
     return float(balance(routing_of(scores), batch, spec, history.astype(np.float32)).loss)
 
 

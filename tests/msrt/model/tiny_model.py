@@ -52,7 +52,7 @@ SECTION = Section(
 
 def config(**changes: object) -> DeepSeekV3Config:
     """The config of `SECTION` with some keys changed."""
-    return DeepSeekV3Config.from_model_section(replace(SECTION, **changes))  # type: ignore[arg-type]
+    return DeepSeekV3Config.from_model_section(replace(SECTION, **changes))  # type: ignore[arg-type]  # any key
 
 
 def model(seed: int = 3, **changes: object) -> DeepSeekV3:

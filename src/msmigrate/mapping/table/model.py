@@ -14,7 +14,6 @@ from msmigrate.yaml.scalars import Value
 SECTION = "model.model_config"
 SHAPE = ("hidden_size", "num_hidden_layers", "vocab_size")
 """Keys without which a model section has no shape of its own."""
-FOLDED = ("offset", "pp_interleave_num")
 
 
 def specs() -> Mapping[str, Spec]:

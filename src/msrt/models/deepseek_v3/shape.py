@@ -58,7 +58,7 @@ class Shape:
             if not _fits(value, hints[name])
         ]
         if not problems:
-            shape = cls(**given)  # type: ignore[arg-type]
+            shape = cls(**given)  # type: ignore[arg-type]  # _fits has checked the types
             problems = list(_broken_relations(shape))
         if problems:
             raise UserError("\n".join(problems))
