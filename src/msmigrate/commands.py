@@ -3,19 +3,23 @@
 import json
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msmigrate.convert_files import compare, yaml_files
 from msmigrate.problems import Exit, UnreadableError, UsageError, UserError
 from msmigrate.streams import print_result, say
 from msmigrate.yaml.source import read_source, write_whole
 
+if TYPE_CHECKING:
+    from msmigrate.pynative.start_up import Setting
+
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def run_lint(paths: Sequence[str], output_format: str) -> Exit:
-    """Lint files; the highest status of all of them."""
+def run_lint(paths: Sequence[str], output_format: str, setting: "Setting") -> Exit:
+    """Lint files for a reader and a number of ranks; the highest status of all of them."""
     from msmigrate.findings import Finding, Severity
     from msmigrate.lint import findings_object, lint, syntax_finding
 
@@ -30,7 +34,7 @@ def run_lint(paths: Sequence[str], output_format: str) -> Exit:
             status = Exit.UNREADABLE
             continue
         try:
-            found = lint(source)
+            found = lint(source, setting)
         except UserError as error:
             found = [syntax_finding(source, error)]
         read += 1
@@ -42,6 +46,8 @@ def run_lint(paths: Sequence[str], output_format: str) -> Exit:
     else:
         text = "".join(f"{finding}\n" for finding in findings)
     print_result(text.encode())
+    if read and setting.world is None:
+        say("rules about ranks and batch were left out: give the number of ranks with --world N")
     if output_format == "text" and read:
         say(f"{_counted(read, 'file')} checked: " + (_counted(len(findings), "finding") if findings else "no findings"))
     return status

@@ -1,4 +1,4 @@
-"""`msmigrate convert` on files: what is read, where each result goes, and one status for all of them."""
+"""`msmigrate convert` and `reverse` on files: what is read, where each result goes, one status for all of them."""
 
 import difflib
 import json
@@ -15,16 +15,19 @@ from msmigrate.yaml.scalars import Value
 from msmigrate.yaml.source import read_source, shown_path, write_whole
 
 if TYPE_CHECKING:
-    from msmigrate.convert import Conversion
+    from msmigrate.entries import Conversion
+    from msmigrate.yaml.document import Document
 
 SUFFIXES = (".yaml", ".yml")
+SCHEMA = "pynative.schema.json"
+"""The schema file that a modeline names, beside the file it stands in."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """One call of `msmigrate convert`."""
+    """One call of `msmigrate convert`, or of `msmigrate reverse` (`back`)."""
 
-    graphs: tuple[str, ...]
+    paths: tuple[str, ...]
     output: str | None
     out_dir: str | None
     in_place: bool
@@ -36,13 +39,15 @@ class ConvertRequest:
     diff: bool
     check: bool
     dry_run: bool
+    back: bool = False
+    modeline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One file: `output` is None for standard output."""
 
-    graph: str
+    source: str
     output: str | None
 
 
@@ -64,6 +69,8 @@ def run_convert(request: ConvertRequest) -> Exit:
     jobs = list(_jobs(request))
     _refuse_clashing_paths(request, jobs)
     options = _options(request)
+    if request.modeline:
+        say(f"the first line names {SCHEMA}, to be put beside the file: msmigrate schema pynative -o {SCHEMA}")
     done: list[Done] = []
     for job in jobs:
         try:
@@ -80,10 +87,10 @@ def run_convert(request: ConvertRequest) -> Exit:
 
 
 def _jobs(request: ConvertRequest) -> Iterator[Job]:
-    folders = [path for path in request.graphs if path != "-" and os.path.isdir(path)]
-    if request.out_dir is None and not request.in_place and (folders or len(request.graphs) > 1):
+    folders = [path for path in request.paths if path != "-" and os.path.isdir(path)]
+    if request.out_dir is None and not request.in_place and (folders or len(request.paths) > 1):
         raise UsageError("several files need --out-dir DIR for their results, or --in-place")
-    for path in request.graphs:
+    for path in request.paths:
         if path not in folders:
             yield Job(path, _output(request, path, os.path.basename(path)))
             continue
@@ -114,13 +121,13 @@ def _refuse_clashing_paths(request: ConvertRequest, jobs: list[Job]) -> None:
     for job in jobs:
         if job.output is None:
             continue
-        if not request.in_place and any(_same(job.output, other.graph) for other in jobs):
+        if not request.in_place and any(_same(job.output, other.source) for other in jobs):
             raise UsageError(f"{shown_path(job.output)} is an input file; --in-place replaces it and keeps a .bak file")
         real = os.path.realpath(job.output)
         if real in taken:
-            raise UsageError(f"{taken[real]} and {job.graph} would both be written to {job.output}")
-        taken[real] = job.graph
-    files = [path for job in jobs for path in (job.graph, job.output, f"{job.graph}.bak") if path is not None]
+            raise UsageError(f"{taken[real]} and {job.source} would both be written to {job.output}")
+        taken[real] = job.source
+    files = [path for job in jobs for path in (job.source, job.output, f"{job.source}.bak") if path is not None]
     if request.report is not None and any(_same(request.report, path) for path in files):
         raise UsageError(f"--report {request.report} would overwrite a file of this call; give it a path of its own")
 
@@ -147,18 +154,18 @@ def read_overrides(sets: tuple[str, ...]) -> dict[str, Value]:
 
 
 def _convert_one(job: Job, request: ConvertRequest, options: Options, *, alone: bool) -> Done:
-    from msmigrate.convert import AlreadyPynativeError, convert
-    from msmigrate.hf_config import with_local_config
+    from msmigrate.entries import ConvertedAlreadyError
     from msmigrate.report import remarks, summary
     from msmigrate.yaml.document import parse
+    from msmigrate.yaml.parts import with_parts
 
-    source = read_source(job.graph)
-    document = parse(source)
+    source = read_source(job.source)
+    document = with_parts(parse(source), job.source)
     try:
-        conversion = convert(document, with_local_config(options, document))
-    except AlreadyPynativeError as known:
+        conversion = _conversion(document, request, options)
+    except ConvertedAlreadyError as known:
         say(str(known))
-        return Done(job, Exit.DONE, "PyNative already")
+        return Done(job, Exit.DONE, f"{known.mode.label} already")
     for remark in remarks(conversion):
         say(remark)
     if alone:
@@ -169,10 +176,23 @@ def _convert_one(job: Job, request: ConvertRequest, options: Options, *, alone: 
         return Done(job, Exit.NO, "refused", conversion)
     data = source.encode(conversion.text)
     if request.diff:
-        print_result(_diff(source.text, conversion.text, source.name, job.output or "pynative.yaml"))
+        print_result(_diff(source.text, conversion.text, source.name, job.output or f"{conversion.mode.other}.yaml"))
     status = _deliver(job, data, request)
     say(f"{source.name}: {summary(conversion)}")
     return Done(job, status, _verdict(request, status), conversion)
+
+
+def _conversion(document: "Document", request: ConvertRequest, options: Options) -> "Conversion":
+    if request.back:
+        from msmigrate.reverse import reverse
+
+        return reverse(document, options)
+    from msmigrate.convert import convert
+    from msmigrate.hf_config import with_local_config
+    from msmigrate.yaml.modeline import modeline
+
+    first_line = modeline(SCHEMA) if request.modeline else None
+    return convert(document, with_local_config(options, document), first_line)
 
 
 def _verdict(request: ConvertRequest, status: Exit) -> str:
@@ -236,7 +256,7 @@ def _write_report(conversions: "list[Conversion]", request: ConvertRequest) -> N
     if request.report_format == "json":
         objects = [report_object(one) for one in conversions]
         whole = (
-            objects[0] if len(request.graphs) == 1 and len(objects) == 1 else {"version": VERSION, "reports": objects}
+            objects[0] if len(request.paths) == 1 and len(objects) == 1 else {"version": VERSION, "reports": objects}
         )
         text = json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     else:
@@ -250,11 +270,11 @@ def _write_report(conversions: "list[Conversion]", request: ConvertRequest) -> N
 
 def _table(done: list[Done]) -> Iterator[str]:
     """One line per file: what became of it, its status, and where it went."""
-    width = max(len(shown_path(one.job.graph)) for one in done)
+    width = max(len(shown_path(one.job.source)) for one in done)
     for one in done:
         written = one.verdict == "converted" and one.job.output is not None
         place = f"  → {shown_path(one.job.output)}" if written and one.job.output else ""
-        yield f"{shown_path(one.job.graph):{width}}  {one.verdict:16}{place}"
+        yield f"{shown_path(one.job.source):{width}}  {one.verdict:16}{place}"
     counts = {
         verdict: sum(one.verdict == verdict for one in done) for verdict in dict.fromkeys(o.verdict for o in done)
     }

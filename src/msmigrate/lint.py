@@ -6,6 +6,7 @@ from msmigrate.findings import Finding, Severity
 from msmigrate.problems import UnreadableError, UserError
 from msmigrate.pynative.check import check_document
 from msmigrate.pynative.load import graph_sections
+from msmigrate.pynative.start_up import Setting, start_up_findings
 from msmigrate.yaml.document import parse
 from msmigrate.yaml.nodes import Mark, Span
 from msmigrate.yaml.source import Source
@@ -13,8 +14,8 @@ from msmigrate.yaml.source import Source
 VERSION = 1
 
 
-def lint(source: Source) -> list[Finding]:
-    """Findings in file order: unknown keys, wrong types, values out of range, required keys that are missing.
+def lint(source: Source, setting: Setting | None = None) -> list[Finding]:
+    """Findings in file order: unknown keys, wrong types, values out of range, missing keys, broken start-up rules.
 
     Raises UnreadableError for YAML that cannot be read.
     """
@@ -25,7 +26,8 @@ def lint(source: Source) -> list[Finding]:
         message = f"a Graph-mode file (it has `{graph[0]}`)"
         advice = f"convert it first: msmigrate convert {source.name} -o OUT.yaml"
         return [Finding("P007", "graph-mode", Severity.ERROR, source.name, graph[0], span, message, advice)]
-    findings = check_document(document).findings
+    checked = check_document(document)
+    findings = [*checked.findings, *start_up_findings(checked, setting or Setting())]
     return sorted(findings, key=lambda finding: finding.span.start.index if finding.span else len(source.text))
 
 

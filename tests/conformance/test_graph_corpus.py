@@ -9,14 +9,21 @@ import pytest
 import yaml
 
 from msmigrate.convert import Conversion, convert
+from msmigrate.findings import Severity
 from msmigrate.lint import lint
+from msmigrate.mapping.graph_file import Family
+from msmigrate.mapping.outcome import Effect, Fate
 from msmigrate.options import Options, Target
 from msmigrate.problems import UnreadableError
+from msmigrate.pynative.load import load_config
+from msmigrate.pynative.start_up import Setting
 from msmigrate.report import totals
 from msmigrate.yaml.document import parse
 from msmigrate.yaml.nodes import leaves
+from msmigrate.yaml.parts import with_parts
 from msmigrate.yaml.scalars import Value
 from msmigrate.yaml.source import read_source, source_from_bytes
+from msrt.models.registry import config_from_model_section, parameter_count
 
 MCORE = (
     "deepseekv3_train", "finetune_deepseek3_671b", "finetune_qwen3", "finetune_qwen3__v1.7.0",
@@ -133,50 +140,126 @@ def test_worked_examples(shared: Path, name: str, steps: int, local: int, batch:
     assert read["lr_scheduler"]["warmup_ratio"] == ratio
 
 
-def test_files_of_other_families_are_accounted_for_and_refused(shared: Path) -> None:
-    seen: Counter[str] = Counter()
-    for family in ("legacy", "llmtrainer", "split"):
-        for path in sorted((shared / "corpus" / "graph" / family).rglob("*.yaml")):
-            conversion = convert(parse(read_source(str(path))), Options(samples=64000, allow_lossy=True))
-            counts = totals(conversion)
-            assert counts["leaves_read"] == sum(1 for _ in leaves(conversion.document.root)), path
-            assert counts["leaves_read"] == sum(count for fate, count in counts.items() if fate != "leaves_read"), path
-            assert conversion.text is None, path
-            seen[family] += 1
-    assert seen == {"legacy": 53, "llmtrainer": 4, "split": 7}
+LEGACY = (
+    "finetune_llama3_1_70b", "finetune_llama3_1_8b", "finetune_qwen2.5_72B_32K", "finetune_qwen2_5_0_5b_8k",
+    "finetune_qwen2_5_7b_8k", "pretrain_llama3_70b__v1.5.0", "pretrain_qwen1_5_72b__v1.5.0", "test_ttp__v1.5.0",
+)  # fmt: skip
+"""Legacy files that convert once the number of samples is known."""
+LOSSY = (
+    "finetune_internlm2_20b__v1.5.0", "finetune_llama3_8b__v1.5.0", "finetune_qwen25_14b_128k",
+    "finetune_qwen_14b_auto_parallel__v1.4.0-beta2", "pretrain_codellama_34b__v1.5.0",
+    "pretrain_deepseek3_671b__v1.5.0", "pretrain_deepseek_33b_16k__v1.5.0",
+    "pretrain_llama2_70b_auto_parallel__v1.5.0", "pretrain_llama2_70b_bf16_64p__v1.5.0", "pretrain_llama2_7b__v1.5.0",
+    "run_llama2_7b_910b__v1.0.2", "run_skywork_13b__v1.0.2", "test_tensorboard",
+)  # fmt: skip
+"""Legacy files that lose something which `--allow-lossy` accepts."""
 
 
-BASE = "base"
-CASES = [
-    ("C03", {"training.local_batch_size": 2, "training.global_batch_size": 8, "training.steps": 50,
-             "lr_scheduler.warmup_ratio": 0.2}),
-    ("C04", {"parallelism.tensor_parallel": 2, "parallelism.data_parallel_shard": -1,
-             "training.global_batch_size": 16, "training.steps": 25, "lr_scheduler.warmup_ratio": 0.2}),
-    ("C05", {"lr_scheduler.warmup_ratio": 0.29000000000000004}),
-    ("C08", {"training.steps": 375, "lr_scheduler.warmup_ratio": 0.2}),
-    ("C09", {"lr_scheduler.lr_end": 2e-6, "lr_scheduler.warmup_lr_init": 1e-7}),
-    ("C10", {"lr_scheduler.learning_rate": 1e-5, "optimizer.eps": 1e-8, "optimizer.weight_decay": 1e-2}),
-    ("C16", {"model.max_position_embeddings": 128}),
-    ("C17", {"train_dataset.dataloader.config.data_path": ["1", "./data/语料_text_document"]}),
-    ("C19", {"model.architectures": "DeepseekV3ForCausalLM"}),
-    ("C25", {"recompute.full_recompute_layer": ["0-1", 4]}),
-    ("C36", {"train_dataset.dataloader.python_multiprocessing": True}),
-    (BASE, {"training.steps": 100, "training.global_batch_size": 4, "lr_scheduler.warmup_ratio": 0.2,
-            "recompute.full_recompute_layer": ["0-3"], "training.seed": 42}),
-]  # fmt: skip
+def of_family(shared: Path, family: str) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((shared / "corpus" / "graph" / family).rglob("*.yaml"))}
 
 
-@pytest.mark.parametrize(("case", "expected"), CASES)
-def test_user_cases(shared: Path, case: str, expected: dict[str, object]) -> None:
-    conversion = convert(parse(read_source(str(shared / "cases" / case / "graph.yaml"))), Options())
-    assert conversion.text is not None
-    read = yaml.safe_load(conversion.text)
-    assert {path: at(read, path) for path in expected} == expected
-    assert conversion.notes == ()
+def merged(path: Path, options: Options) -> Conversion:
+    """The conversion of a file with the parts that it includes; made twice, to the same result."""
+    first, second = (convert(with_parts(parse(read_source(str(path))), str(path)), options) for _ in range(2))
+    assert (first.text, first.entries) == (second.text, second.entries), path
+    return first
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+def test_legacy_files_convert_or_say_why_not(shared: Path, lossy: bool) -> None:
+    files = of_family(shared, "legacy")
+    assert len(files) == 53
+    converts = set()
+    for name, path in files.items():
+        conversion = merged(path, Options(samples=64000, allow_lossy=lossy))
+        assert account(conversion), path
+        if conversion.text is None:
+            assert conversion.refusals, path
+            continue
+        converts.add(name)
+        read = yaml.safe_load(conversion.text)
+        assert at(read, "model.model_type") in ("llama", "deepseek_v3")
+        findings = lint(source_from_bytes("p.yaml", conversion.text.encode()))
+        assert [str(finding) for finding in findings if finding.severity is Severity.ERROR] == [], path
+        if not lossy:
+            effects = {entry.outcome.effect for entry in conversion.entries}
+            assert Effect.TRAINING not in effects, path
+    assert converts == {*LEGACY, *(LOSSY if lossy else ())}
+
+
+def test_legacy_values_worked_out_by_hand(shared: Path) -> None:
+    files = of_family(shared, "legacy")
+    text = merged(files["pretrain_llama2_70b_bf16_64p__v1.5.0"], Options(samples=64000, allow_lossy=True)).text
+    assert text is not None
+    model = yaml.safe_load(text)["model"]
+    # 4·8192·1.31 = 42926, two thirds 28617, up to a multiple of 256: the width of Llama 2 70B
+    assert (model["intermediate_size"], model["num_key_value_heads"], model["rope_theta"]) == (28672, 8, 10000.0)
+    text = merged(files["pretrain_deepseek3_671b__v1.5.0"], Options(allow_lossy=True)).text
+    assert text is not None
+    read = yaml.safe_load(text)
+    assert read["model"]["n_routed_experts"] == 256
+    assert read["model"]["rotary_scaling_factor"] == 1.0
+    # 16 stages of 3 layers, plus 1 but -1 at the last: 62 with the layer of multi-token prediction; 56 recomputed
+    assert read["recompute"]["full_recompute_layer"] == ["0-2", "4-54", "56-57"]
+
+
+PARAMETERS = {
+    "pretrain_llama2_7b__v1.5.0": 6_738_415_616, "pretrain_llama2_70b_bf16_64p__v1.5.0": 68_976_648_192,
+    "finetune_llama3_1_8b": 8_030_261_248, "finetune_llama3_1_70b": 70_553_706_496,
+    "finetune_qwen2_5_0_5b_8k": 494_032_768, "finetune_qwen2_5_7b_8k": 7_615_616_512,
+    "finetune_qwen2.5_72B_32K": 72_706_203_648,
+}  # fmt: skip
+"""Parameters of the published models that the files train."""
+
+
+@pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items())
+def test_translated_models_have_the_parameters_of_the_published_ones(shared: Path, name: str, parameters: int) -> None:
+    text = merged(of_family(shared, "legacy")[name], Options(samples=64000, allow_lossy=True)).text
+    assert text is not None
+    config = config_from_model_section(load_config(text, name).config.model)
+    assert parameter_count(config) == parameters
+
+
+def test_llmtrainer_files_are_refused_key_by_key(shared: Path) -> None:
+    files = of_family(shared, "llmtrainer")
+    assert len(files) == 4
+    for path in files.values():
+        conversion = merged(path, Options(samples=64000, allow_lossy=True))
+        assert account(conversion), path
+        assert {entry.outcome.fate.value for entry in conversion.entries} == {"refused"}
+        assert "LLMTrainer" in conversion.refusals[0].outcome.why
+
+
+def test_split_files_are_merged_or_name_the_part_that_is_missing(shared: Path) -> None:
+    files = of_family(shared, "split")
+    assert len(files) == 7
+    for path in files.values():
+        conversion = merged(path, Options(samples=64000, world=1, allow_lossy=True))
+        assert account(conversion), path
+        assert conversion.text is None, path
+    gpt2 = merged(files["run_gpt2"], Options(samples=64000, world=1, allow_lossy=True))
+    assert gpt2.family is Family.SPLIT
+    assert [part.name.rpartition("/")[2] for part in gpt2.document.parts] == [
+        "run_gpt2.yaml", "context.yaml", "runner.yaml", "gpt2_dataset.yaml", "gpt2.yaml", "__base__.yaml",
+    ]  # fmt: skip
+    (reason,) = gpt2.refusals
+    assert "GPT2Config" in reason.outcome.why
+    values = {entry.graph: (entry.old, entry.outcome.fate) for entry in gpt2.entries}
+    assert values["runner_config.image_size"] == (224, Fate.DROPPED)  # of a part
+    assert values["parallel_config.gradient_aggregation_group"] == (4, Fate.DROPPED)  # the file's, over the part's 6
+    (reason,) = merged(files["run_t5_small_on_wmt16"], Options()).refusals
+    assert "t5/task_config/context.yaml, and there is no such file" in reason.outcome.why
 
 
 def test_the_lint_cases(shared: Path) -> None:
     sample = shared / "spec" / "pynative-sample.yaml"
     assert lint(read_source(str(sample))) == []
-    codes = [finding.key for finding in lint(read_source(str(shared / "cases" / "C34.yaml")))]
-    assert codes == ["checkpoint.save_paht", "training.steps", "lr_scheduler.warmup_ratio"]
+    assert [finding.code for finding in lint(read_source(str(sample)), Setting(world=8))] == ["P054"]
+    for setting in (Setting(), Setting(world=8)):
+        assert lint(read_source(str(shared / "cases" / "base" / "pynative.yaml")), setting) == []
+    keys = [finding.key for finding in lint(read_source(str(shared / "cases" / "C34.yaml")), Setting(world=8))]
+    assert keys == [
+        "checkpoint.save_paht", "training.steps", "training.global_batch_size", "lr_scheduler.warmup_ratio",
+        "recompute.full_recompute_layer",
+    ]  # fmt: skip

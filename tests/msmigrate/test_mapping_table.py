@@ -7,6 +7,8 @@ from msmigrate.pynative import Config, Model, nested_section, specs_of
 from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, READER_DEFAULTS
 
 FREE = ("model.*", "train_dataset.dataloader.handler")
+MAPPINGS = ("recompute.select_module", "recompute_comm.select_module")
+"""Keys whose rows may name a key of the user's inside them."""
 
 
 def test_every_target_is_a_declared_key() -> None:
@@ -14,8 +16,9 @@ def test_every_target_is_a_declared_key() -> None:
     for row in ROWS:
         if row.pynative is None or row.pynative in FREE:
             continue
-        assert row.pynative in specs, row
-        assert nested_section(specs[row.pynative].annotation) is None, row
+        mapping = next((path for path in MAPPINGS if row.pynative.startswith(f"{path}.")), row.pynative)
+        assert mapping in specs, row
+        assert nested_section(specs[mapping].annotation) is None, row
 
 
 def test_every_dropped_or_refused_row_has_a_reason() -> None:

@@ -273,3 +273,14 @@ def test_yaml_faults_are_findings_with_a_place(folder: Path) -> None:
     found = [(one["code"], one["path"], one["line"], one["column"]) for one in json.loads(done.stdout)["findings"]]
     assert found == [("Y001", "p.yaml", 3, 3), ("Y001", "q.yaml", 2, 1)]
     assert done.returncode == 1
+
+
+def test_lint_for_a_reader_and_a_number_of_ranks(folder: Path) -> None:
+    assert run("convert", "graph.yaml", "-o", "p.yaml", cwd=folder).returncode == 0
+    done = run("lint", "p.yaml", cwd=folder)
+    assert (done.returncode, "give the number of ranks with --world N" in done.stderr) == (0, True)
+    done = run("lint", "p.yaml", "--world", "3", "--target", "2.1", "--expert-mesh", "nested", cwd=folder)
+    assert (done.returncode, "--world N" in done.stderr) == (1, False)
+    assert "error: 3 ranks are no multiple of tensor_parallel 2; nearest numbers of ranks: 2 and 4" in done.stdout
+    assert run("lint", "p.yaml", "--target", "3.0", cwd=folder).returncode == 2
+    assert run("lint", "p.yaml", "--world", "0", cwd=folder).returncode == 2

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from msmigrate.mapping.graph_file import GraphFile
+from msmigrate.mapping.graph_file import Family, GraphFile, model_family
 from msmigrate.mapping.outcome import Outcome
 from msmigrate.mapping.schedule import SEMI_AUTO_MODES, BatchFactors, Result, global_batch
 from msmigrate.options import Options
@@ -43,6 +43,11 @@ class Context:
         if pynative not in self.outcomes:
             self.outcomes[pynative] = self.derivations[pynative](self)
         return self.outcomes[pynative]
+
+    @property
+    def legacy(self) -> bool:
+        """Whether the model section names its keys as legacy classes do."""
+        return model_family(self.graph) is Family.LEGACY
 
     @property
     def degrees_hold(self) -> bool:

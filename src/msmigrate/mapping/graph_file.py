@@ -20,7 +20,7 @@ class Family(StrEnum):
 
 LARGEST = 10**12
 """Far past any count of samples or steps: a bound against typing errors."""
-GRAPH_SECTIONS = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper", "context")
+GRAPH_SECTIONS = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper")
 PYNATIVE_SECTIONS = ("training", "lr_scheduler", "parallelism", "recompute", "recompute_comm")
 
 
@@ -105,8 +105,15 @@ class GraphFile:
     def place(self, path: str) -> str:
         """`file:line:col` of a key, or the file's name."""
         node = self.node(path)
-        name = self.document.source.name
-        return f"{name}:{node.span.start.line}:{node.span.start.column}" if node is not None else name
+        if node is None:
+            return self.document.source.name
+        return f"{self.document.name_of(node.span.start)}:{node.span.start.line}:{node.span.start.column}"
+
+    def line(self, path: str) -> int:
+        """The line of a value, from 1; the key must be in the file."""
+        node = self.node(path)
+        assert node is not None
+        return node.span.start.line
 
     def row_key(self, path: Path) -> str:
         """The form in which the table names a path: `callbacks[CheckpointMonitor].prefix`, other list items as `[]`."""
@@ -147,9 +154,12 @@ def callback_name(kind: Value) -> str:
 
 def family_of(graph: GraphFile) -> Family:
     """The layout of a graph file."""
+    return Family.SPLIT if graph.value("base_config") is not None else model_family(graph)
+
+
+def model_family(graph: GraphFile) -> Family:
+    """The layout of a file once the parts that it includes are merged into it."""
     root = graph.document.root
-    if root.get("base_config") is not None:
-        return Family.SPLIT
     if any(root.get(key) is not None for key in ("training_args", "checkpoint_config", "distribute_parallel_config")):
         return Family.LLMTRAINER
     if graph.flag("use_legacy", False):
@@ -164,6 +174,16 @@ def is_pynative(document: Document) -> bool:
     """Whether a file is a pynative.yaml already: it has a section of that kind and none of Graph mode's."""
     has = {entry.key.text for entry in document.root.entries}
     return bool(has.intersection(PYNATIVE_SECTIONS)) and not has.intersection(GRAPH_SECTIONS)
+
+
+def is_graph(document: Document) -> bool:
+    """Whether a file is a graph.yaml: it has a section or a model of that kind, and no section of PyNative mode's."""
+    root = document.root
+    has = {entry.key.text for entry in root.entries}
+    if has.intersection(PYNATIVE_SECTIONS):
+        return False
+    marks = {*GRAPH_SECTIONS, "use_legacy", "trainer", "base_config", "training_args"}
+    return bool(has.intersection(marks)) or document.find(("model", "model_config")) is not None
 
 
 def is_expanded(node: Node) -> bool:

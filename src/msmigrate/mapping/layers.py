@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from msmigrate.yaml.scalars import Value
 
+MOST_LAYERS = 100_000
+"""Far past any model: a bound against typing errors."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
@@ -89,3 +92,53 @@ def ranges(ids: Sequence[int]) -> list[Value]:
         else:
             found.append((number, number))
     return [low if low == high else f"{low}-{high}" for low, high in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """One pipeline stage cut into interleave chunks, so that given sets of layers are the first layers of chunks.
+
+    `starts` are the first layers of the chunks. The last chunk has the layers of multi-token prediction behind it.
+    """
+
+    starts: tuple[int, ...]
+
+    def offset(self, num_layers: int) -> list[Value]:
+        """graph mode's `offset` for these chunks, with num_layers decoder layers."""
+        base = num_layers // len(self.starts)
+        ends = (*self.starts[1:], num_layers)
+        return [[end - start - base] for start, end in zip(self.starts, ends, strict=True)]
+
+    def counts(self, ids: Sequence[int]) -> list[Value]:
+        """The layers of one set as graph mode's counts: one number for one chunk, else a list per chunk."""
+        chosen = set(ids)
+        found: list[Value] = []
+        for place, start in enumerate(self.starts):
+            end = self.starts[place + 1] if place + 1 < len(self.starts) else max(chosen, default=0) + 1
+            count = next((number for number, one in enumerate(range(start, end)) if one not in chosen), end - start)
+            found.append([max(count, 0)])
+        return [found[0][0]] if len(found) == 1 and isinstance(found[0], list) else found
+
+
+def chunks_of(*sets: Sequence[int]) -> Chunks:
+    """The fewest chunks in which each set of layers is made of first layers: a chunk for the start of every run."""
+    starts = {0}
+    for ids in sets:
+        held = set(ids)
+        starts |= {one for one in held if one - 1 not in held}
+    return Chunks(tuple(sorted(starts)))
+
+
+def ids_of(parts: Sequence[object]) -> list[int]:
+    """The ids of a checked layer list: 0, "2-3" becomes 0, 2, 3."""
+    return [one for part in parts for one in range(_ends(part)[0], _ends(part)[1] + 1)]
+
+
+def highest_id(parts: Sequence[object]) -> int:
+    """The last id of a checked, ascending layer list; -1 for an empty one."""
+    return _ends(parts[-1])[1] if parts else -1
+
+
+def _ends(part: object) -> tuple[int, int]:
+    low, _, high = str(part).strip().partition("-")
+    return int(low), int(high or low)

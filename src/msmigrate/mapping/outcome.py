@@ -56,6 +56,11 @@ class Outcome:
     help: str | None = None
     final: bool = False
 
+    @property
+    def target(self) -> str | None:
+        """The key of the output: a pynative key, and a graph key where a pynative.yaml is turned back."""
+        return self.pynative
+
     def noting(self, text: str) -> "Outcome":
         """The same decision with one more sentence."""
         return replace(self, why=f"{self.why}; {text}" if self.why else text)

@@ -30,14 +30,27 @@ class Place:
         return self.span.start.column if self.span else None
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A key or a section as a file has it; `span` is None for a command-line override."""
+
+    path: str
+    """Dotted path with the name that the file uses, which may be an alias."""
+    value: Value
+    """What the reader makes of it, before any conversion; {} for a section with keys."""
+    span: Span | None
+    """Where its name stands."""
+
+
 @dataclass(slots=True)
 class Checked:
-    """The outcome of a check: findings in file order, typed values and places by canonical dotted path."""
+    """The outcome of a check: findings in file order; typed values, places, and keys as written by canonical path."""
 
     name: str
     findings: list[Finding] = field(default_factory=list)
     values: dict[str, object] = field(default_factory=dict)
     given: dict[str, Place] = field(default_factory=dict)
+    written: dict[str, Written] = field(default_factory=dict)
 
     def add(self, code: str, name: str, severity: Severity, key: str, span: Span | None, *text: str | None) -> None:
         message, advice = text[0], text[1] if len(text) > 1 else None
@@ -87,6 +100,10 @@ def _check_section(checked: Checked, mapping: Mapping, section: type, prefix: st
 def _check_entry(checked: Checked, entry: Entry, spec: Spec) -> None:
     section = nested_section(spec.annotation)
     value = resolved(entry.value)
+    name = spec.path.removesuffix(spec.name) + entry.key.text
+    if section is not None:
+        shown: Value = {} if isinstance(value, Mapping) else None
+        checked.written.setdefault(spec.path, Written(name, shown, entry.key.span))
     if section is not None and isinstance(value, Mapping):
         checked.given[spec.path] = Place(entry.key.span)
         _check_section(checked, value, section, spec.path + ".")
@@ -103,7 +120,9 @@ def _check_entry(checked: Checked, entry: Entry, spec: Spec) -> None:
             f"`{spec.path}` is a section of keys; a single value or a list stands there",
         )
         return
-    _store(checked, spec, value_of(value), Place(value.span))
+    plain = value_of(value)
+    checked.written.setdefault(spec.path, Written(name, plain, entry.key.span))
+    _store(checked, spec, plain, Place(value.span))
 
 
 def _store(checked: Checked, spec: Spec, value: Value, place: Place) -> None:
@@ -170,4 +189,5 @@ def apply_overrides(checked: Checked, overrides: Iterator[tuple[str, Value]]) ->
             continue
         checked.findings = [finding for finding in checked.findings if finding.key != path]
         checked.values.pop(path, None)
+        checked.written[path] = Written(path, value, None)
         _store(checked, spec, value, Place(None))

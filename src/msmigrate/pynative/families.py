@@ -1,6 +1,7 @@
 """What a model class takes when a file leaves a key out: defaults of MindFormers' configuration classes by family.
 
-Spelled as the family spells them (Hugging Face names). Read from the signatures of the classes.
+Spelled as the family spells them (Hugging Face names). Read from the signatures of the classes; a family that
+MindFormers has no such class of has those of its class in transformers.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,12 @@ ARCHITECTURES: Mapping[str, str] = {
     "deepseek_v3": "DeepseekV3ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM",
+    "llama": "LlamaForCausalLM",
 }
 """Families that have a PyNative model in MindFormers or in msrt, with their class."""
+
+MSRT_ONLY = ("llama",)
+"""Families among them that MindFormers 2.x has no PyNative model of."""
 
 READER_DEFAULTS: Mapping[str, Value] = {
     "rotary_scaling_factor": 40.0,
@@ -112,6 +117,29 @@ FAMILY_DEFAULTS: Mapping[str, Mapping[str, Value]] = {
         "output_router_logits": False,
         "router_aux_loss_coef": 0.001,
         "mlp_only_layers": None,
+    },
+    "llama": {
+        "vocab_size": 32000,
+        "hidden_size": 4096,
+        "intermediate_size": 11008,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": None,
+        "head_dim": None,
+        "hidden_act": "silu",
+        "max_position_embeddings": 2048,
+        "initializer_range": 0.02,
+        "rms_norm_eps": 1e-06,
+        "use_cache": True,
+        "pad_token_id": None,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "tie_word_embeddings": False,
+        "rope_theta": 10000.0,
+        "rope_scaling": None,
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "mlp_bias": False,
     },
     "glm4_moe": {
         "vocab_size": 151552,

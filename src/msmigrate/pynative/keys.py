@@ -43,7 +43,7 @@ class Key:
     dead: bool
     """True when the MindFormers releases parse the key and never read it."""
     aliases: tuple[str, ...]
-    """Other names that files use for the same value."""
+    """Other names that files use for the same value, `converted` among them."""
     reader_name: str | None
     """The name MindFormers reads instead, when it ignores the manual's name in silence."""
     neutral: tuple[object, ...]
@@ -52,6 +52,16 @@ class Key:
     """True when null in a file differs from leaving the key out."""
     layers: bool
     """True for lists of layer ids and ranges, and for mappings to such lists."""
+    converted: tuple[str, ...]
+    """Aliases that the DeepSeek-V3 reader takes for the same setting; it ignores the others."""
+    renamed: str | None
+    """The key's name in the releases that do not take this one."""
+    types: tuple[str, ...]
+    """Classes (`type` of the section) that read the key; empty for all of them."""
+    needed_by: tuple[str, ...]
+    """Classes that cannot be made without the key."""
+    own: bool
+    """True for a key that msrt alone has: no MindFormers release takes it, and no conversion writes it."""
 
 
 def key(
@@ -72,12 +82,16 @@ def key(
     neutral: tuple[object, ...] = (),
     null_is_a_value: bool = False,
     layers: bool = False,
+    converted: tuple[str, ...] = (),
+    renamed: str | None = None,
+    types: tuple[str, ...] = (),
+    needed_by: tuple[str, ...] = (),
+    own: bool = False,
 ) -> T:
     """A dataclass field that carries its `Key`; typed as its default so that sections read as plain dataclasses."""
     about = Key(
-        meaning, manual, use, minimum, maximum, choices, required, since, until, dead, aliases, reader_name, neutral,
-        null_is_a_value,
-        layers,
+        meaning, manual, use, minimum, maximum, choices, required, since, until, dead, (*converted, *aliases),
+        reader_name, neutral, null_is_a_value, layers, converted, renamed, types, needed_by, own,
     )  # fmt: skip
     field: T = dataclasses.field(default=default, metadata={_METADATA: about})
     return field
@@ -100,7 +114,8 @@ class Spec:
         """Whether the MindFormers release `target` ("2.0", "2.1") accepts the key."""
         release = _release(target)
         return not (
-            (self.key.since and release < _release(self.key.since))
+            self.key.own
+            or (self.key.since and release < _release(self.key.since))
             or (self.key.until and release > _release(self.key.until))
         )
 

@@ -44,8 +44,7 @@ def load_config(text: str, name: str, overrides: Sequence[tuple[str, str]] = ())
     errors = [finding for finding in checked.findings if finding.severity is Severity.ERROR]
     if errors:
         raise UserError("\n".join(str(finding) for finding in errors))
-    config = _built(Config, "", checked)
-    assert isinstance(config, Config)
+    config = config_of(checked)
     config = replace(config, model=_with_nullable_defaults(config.model, checked.given))
     return Loaded(config, checked.given, tuple(checked.findings))
 
@@ -66,6 +65,13 @@ def graph_sections(get: object) -> list[str]:
     assert callable(get)
     marks = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper")
     return [key for key in marks if get(key) is not None]
+
+
+def config_of(checked: Checked) -> Config:
+    """The config of a checked file; a key that is missing or wrong has its default."""
+    config = _built(Config, "", checked)
+    assert isinstance(config, Config)
+    return config
 
 
 def _built(section: type, prefix: str, checked: Checked) -> object:

@@ -30,20 +30,21 @@ class Model:
     seq_length: int | None = key(None, "Tokens of a sample.", manual="10", minimum=1)
     hidden_size: int | None = key(None, "Width of the residual stream.", manual="10", minimum=1)
     intermediate_size: int | None = key(
-        None, "Width of the dense MLP.", manual="10", minimum=1, aliases=("ffn_hidden_size",)
+        None, "Width of the dense MLP.", manual="10", minimum=1, converted=("ffn_hidden_size",)
     )
     num_hidden_layers: int | None = key(
         None,
         "Decoder layers, MTP layers not counted.",
         manual="10",
         minimum=1,
-        aliases=("num_layers", "n_layer", "num_decoder_layers"),
+        aliases=("n_layer", "num_decoder_layers"),
+        converted=("num_layers",),
     )
     num_attention_heads: int | None = key(None, "Query heads.", manual="10", minimum=1, aliases=("num_heads", "n_head"))
     num_key_value_heads: int | None = key(
-        None, "Key and value heads.", minimum=1, aliases=("n_kv_heads", "num_query_groups")
+        None, "Key and value heads.", minimum=1, aliases=("n_kv_heads",), converted=("num_query_groups",)
     )
-    head_dim: int | None = key(None, "Width of a head.", minimum=1, aliases=("kv_channels",))
+    head_dim: int | None = key(None, "Width of a head.", minimum=1, converted=("kv_channels",))
     max_position_embeddings: int | None = key(
         None,
         "Longest sequence; under YaRN MindFormers takes it as the length before scaling.",
@@ -54,18 +55,26 @@ class Model:
     hidden_act: str | None = key(None, "Activation of the MLP.", manual="10", aliases=("activation_func",))
     gated_linear_unit: bool | None = key(None, "SwiGLU instead of a plain MLP.", manual="10")
     add_bias_linear: bool | None = key(None, "Biases in linear layers.", manual="10")
-    attention_bias: bool | None = key(None, "Biases of query, key and value.", aliases=("add_qkv_bias", "qkv_has_bias"))
+    attention_bias: bool | None = key(
+        None, "Biases of query, key and value.", aliases=("qkv_has_bias",), converted=("add_qkv_bias",)
+    )
+    mlp_bias: bool | None = key(None, "Biases in the MLPs (Llama).", use=REFUSED)
     tie_word_embeddings: bool | None = key(None, "The head shares the embedding's weight.")
     untie_embeddings_and_output_weights: bool | None = key(None, "The opposite of tie_word_embeddings.")
     normalization: str | None = key(None, "Norm of the blocks; RMSNorm.", use=NO_EFFECT)
     rms_norm_eps: float | None = key(
-        None, "Epsilon of RMSNorm.", manual="10", minimum=0, aliases=("layernorm_epsilon", "layer_norm_eps")
+        None,
+        "Epsilon of RMSNorm.",
+        manual="10",
+        minimum=0,
+        aliases=("layer_norm_eps",),
+        converted=("layernorm_epsilon",),
     )
     qk_layernorm: bool | None = key(
         None, "Norms on queries and keys (MLA: on the latents).", manual="10", aliases=("use_qk_norm",)
     )
     initializer_range: float | None = key(
-        None, "Spread of the initial weights.", manual="10", minimum=0, aliases=("init_method_std",)
+        None, "Spread of the initial weights.", manual="10", minimum=0, converted=("init_method_std",)
     )
 
     # Multi-head latent attention
@@ -76,16 +85,16 @@ class Model:
     )
     kv_lora_rank: int | None = key(None, "Rank of the key-value latent.", manual="10", minimum=1)
     qk_rope_head_dim: int | None = key(
-        None, "Rotated part of a query or key head.", manual="10", minimum=1, aliases=("qk_pos_emb_head_dim",)
+        None, "Rotated part of a query or key head.", manual="10", minimum=1, converted=("qk_pos_emb_head_dim",)
     )
     qk_nope_head_dim: int | None = key(
-        None, "Unrotated part of a query or key head.", manual="10", minimum=1, aliases=("qk_head_dim",)
+        None, "Unrotated part of a query or key head.", manual="10", minimum=1, converted=("qk_head_dim",)
     )
     v_head_dim: int | None = key(None, "Width of a value head.", manual="10", minimum=1)
 
     # Rotary positions
     position_embedding_type: str | None = key(None, "rope or yarn.", manual="10", aliases=("extend_method",))
-    rope_theta: float | None = key(None, "Base of the frequencies.", manual="10", minimum=1, aliases=("rotary_base",))
+    rope_theta: float | None = key(None, "Base of the frequencies.", manual="10", minimum=1, converted=("rotary_base",))
     scaling_factor: float | None = key(
         None, "YaRN factor (the manual's name).", manual="10", minimum=1, reader_name="rotary_scaling_factor"
     )
@@ -135,16 +144,21 @@ class Model:
     first_k_dense_replace: int | None = key(None, "Leading layers with a dense MLP.", manual="10", minimum=0)
     moe_layer_freq: int | tuple[int, ...] | None = key(None, "Every how many layers one has experts.")
     n_routed_experts: int | None = key(
-        None, "Routed experts.", manual="10", minimum=1, aliases=("num_experts", "num_moe_experts", "expert_num")
+        None,
+        "Routed experts.",
+        manual="10",
+        minimum=1,
+        aliases=("num_experts", "expert_num"),
+        converted=("num_moe_experts",),
     )
     num_experts_per_tok: int | None = key(
-        None, "Experts of a token (top-k).", manual="10", minimum=1, aliases=("moe_router_topk",)
+        None, "Experts of a token (top-k).", manual="10", minimum=1, converted=("moe_router_topk",)
     )
     n_shared_experts: int | None = key(
-        None, "Experts that every token passes.", manual="10", minimum=0, aliases=("shared_expert_num",)
+        None, "Experts that every token passes.", manual="10", minimum=0, converted=("shared_expert_num",)
     )
     moe_intermediate_size: int | None = key(
-        None, "Width of a routed expert.", manual="10", minimum=1, aliases=("moe_ffn_hidden_size",)
+        None, "Width of a routed expert.", manual="10", minimum=1, converted=("moe_ffn_hidden_size",)
     )
     moe_shared_expert_intermediate_size: int | None = key(
         None, "Width of the shared experts together.", manual="10", minimum=1
@@ -167,13 +181,13 @@ class Model:
         "Factor on the routed experts' output.",
         manual="10",
         minimum=0,
-        aliases=("moe_router_topk_scaling_factor",),
+        converted=("moe_router_topk_scaling_factor",),
     )
     n_group: int | None = key(
-        None, "Expert groups; 0 for none.", manual="10", minimum=0, aliases=("moe_router_num_groups",)
+        None, "Expert groups; 0 for none.", manual="10", minimum=0, converted=("moe_router_num_groups",)
     )
     topk_group: int | None = key(
-        None, "Groups a token may use.", manual="10", minimum=0, aliases=("moe_router_group_topk",)
+        None, "Groups a token may use.", manual="10", minimum=0, converted=("moe_router_group_topk",)
     )
     topk_method: str | None = key(None, "Name of the routing method.", use=NO_EFFECT)
     moe_router_enable_expert_bias: bool | None = key(None, "A bias steers the choice of experts.", manual="10")
@@ -184,8 +198,9 @@ class Model:
         manual="10",
         choices=("seq_aux_loss", "aux_loss", "global_aux_loss", "gbs_aux_loss", "sub_seq_aux_loss"),
     )
-    moe_aux_loss_coeff: float | None = key(
-        None, "Weight of the load-balancing loss.", manual="10", minimum=0, aliases=("router_aux_loss_coef",)
+    moe_aux_loss_coeff: float | None = key(None, "Weight of the load-balancing loss.", manual="10", minimum=0)
+    router_aux_loss_coef: float | None = key(
+        None, "Deleted by the readers, which take moe_aux_loss_coeff.", use=NO_EFFECT, minimum=0
     )
     moe_z_loss_coeff: float | None = key(None, "Weight of the router's z-loss.", use=REFUSED, minimum=0)
     moe_token_dispatcher_type: str | None = key(
@@ -212,10 +227,10 @@ class Model:
 
     # Multi-token prediction
     num_nextn_predict_layers: int | None = key(
-        None, "MTP layers.", manual="10", minimum=0, maximum=1, aliases=("mtp_num_layers", "mtp_depth")
+        None, "MTP layers.", manual="10", minimum=0, maximum=1, aliases=("mtp_depth",), converted=("mtp_num_layers",)
     )
     mtp_loss_scaling_factor: float | None = key(
-        None, "Weight of the MTP loss.", manual="10", minimum=0, aliases=("mtp_loss_factor",)
+        None, "Weight of the MTP loss.", manual="10", minimum=0, converted=("mtp_loss_factor",)
     )
 
     # Loss

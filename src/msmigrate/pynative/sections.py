@@ -1,4 +1,4 @@
-"""The sections of a pynative.yaml as dataclasses: with `model.py`, the only list of pynative keys there is.
+"""The sections of a pynative.yaml as dataclasses: with `model` and `lr_scheduler`, the only list of pynative keys.
 
 Defaults are MindFormers 2.0's. Section numbers are the manual's ("Pynative 模式配置说明").
 """
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from msmigrate.pynative.keys import Use, key
+from msmigrate.pynative.lr_scheduler import LrScheduler as LrScheduler
 from msmigrate.pynative.model import Model
 
 NO_EFFECT = Use.NO_EFFECT
@@ -64,6 +65,12 @@ class Training:
     use_skip_step_on_nan: bool = key(False, "Skip an update whose gradient norm is not finite.", since="2.1")
     max_consecutive_skipped_steps: int = key(
         0, "Skipped updates in a row before the run fails; 0 for no limit.", since="2.1", minimum=0
+    )
+    loss_normalization: str = key(
+        "micro_batch",
+        "What a step's loss is a mean of: the means of its micro-batches, as in MindFormers, or all its tokens.",
+        choices=("micro_batch", "global_tokens"),
+        own=True,
     )
     rampup_batch_size: tuple[int, ...] | None = key(
         None, "[start, increment, samples]: the global batch grows.", use=REFUSED, since="2.1"
@@ -138,54 +145,18 @@ class Optimizer:
     weight_decay: float = key(0.01, "Decoupled decay of matrices; 1-D parameters have none.", manual="3.1", minimum=0)
     weight_decay_include: tuple[str, ...] | None = key(None, "Parameters that decay whatever else says.")
     weight_decay_exclude: tuple[str, ...] | None = key(None, "Parameters that do not decay.")
-
-
-@dataclass(frozen=True, slots=True)
-class LrScheduler:
-    """The learning rate (manual section 4). Open: further keys go to the scheduler class."""
-
-    OPEN: ClassVar[bool] = True
-
-    type: str | None = key(
-        None,
-        "Shape of the schedule.",
-        manual="4.1",
-        required=True,
-        choices=(
-            "ConstantWarmUpLR",
-            "LinearWithWarmUpLR",
-            "CosineWithWarmUpLR",
-            "CosineWithRestartsAndWarmUpLR",
-            "PolynomialWithWarmUpLR",
-            "ConstantWithCoolDownLR",
-            "WarmUpStableDecayLR",
-            "CosineAnnealingLR",
-            "CosineAnnealingWarmRestarts",
-        ),
+    momentum: float = key(0.95, "Muon: decay of the momentum of matrices.", minimum=0, maximum=1, types=("Muon",))
+    nesterov: bool = key(True, "Muon: look one step of momentum ahead.", types=("Muon",))
+    ns_steps: int = key(5, "Muon: Newton-Schulz iterations.", minimum=1, types=("Muon",))
+    matched_adamw_rms: float = key(
+        0.2, "Muon: root mean square of a matrix's update, in learning rates.", minimum=0, types=("Muon",)
     )
-    learning_rate: float = key(1e-5, "Rate after warm-up.", manual="4.1", minimum=0)
-    warmup_ratio: float | None = key(
-        None, "Part of training.steps that warms up; int(steps * ratio) steps.", manual="4.1", minimum=0, maximum=1
+    adamw_betas: tuple[float, float] | None = key(
+        None, "Muon: betas of the parameters that AdamW updates; betas when left out.", types=("Muon",)
     )
-    warmup_steps: int | None = key(None, "Warm-up steps; warmup_ratio wins when both are given.", minimum=0)
-    warmup_lr_init: float = key(0.0, "Rate of step 0 of the warm-up.", minimum=0)
-    lr_end: float | None = key(None, "Rate at the end of a decaying schedule.", minimum=0)
-    total_steps: int | None = key(None, "Overwritten with training.steps.", use=NO_EFFECT)
-    num_cycles: float | None = key(None, "Cycles of a cosine schedule.", minimum=0)
-    power: float | None = key(None, "Power of a polynomial schedule.", minimum=0)
-    decay_steps: int | None = key(None, "Steps of the decay.", minimum=0)
-    decay_ratio: float | None = key(None, "Part of the steps that decays.", minimum=0, maximum=1)
-    decay_start_steps: int | None = key(None, "Step at which the stable part ends.", minimum=0)
-    decay_start_ratio: float | None = key(None, "Part of the steps before the decay.", minimum=0, maximum=1)
-    keep_steps: int | None = key(None, "Constant steps before the cool-down.", minimum=0)
-    lr_end1: float | None = key(None, "Rate after the cool-down.", minimum=0)
-    final_steps: int | None = key(None, "Steps at lr_end1.", minimum=0)
-    lr_end2: float | None = key(None, "Rate after final_steps.", minimum=0)
-    base_lr: float | None = key(None, "Rate of the CosineAnnealing types.", minimum=0)
-    t_max: int | None = key(None, "Half period of CosineAnnealingLR.", minimum=1)
-    t_0: int | None = key(None, "First period of CosineAnnealingWarmRestarts.", minimum=1)
-    t_mult: int | None = key(None, "Growth of the periods.", minimum=1)
-    eta_min: float | None = key(None, "Lowest rate of the CosineAnnealing types.", minimum=0)
+    adamw_eps: float | None = key(
+        None, "Muon: eps of the parameters that AdamW updates; eps when left out.", minimum=0, types=("Muon",)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +218,7 @@ class Dataloader:
     config: GPTDatasetConfig = key(GPTDatasetConfig(), "How samples are cut from the corpus.", manual="8.1")
     column_names: tuple[str, ...] = key(("input_ids", "labels"), "Columns, in order.", manual="8.1")
     shuffle: bool = key(False, "Shuffle the samples again.", manual="8.1")
-    python_multiprocessing: bool = key(False, "Load in processes instead of threads.", manual="8.1", use=NO_EFFECT)
+    python_multiprocessing: bool = key(False, "Load in processes instead of threads.", manual="8.1")
     dataset_dir: str | None = key(None, "MindDataset: files of the data set.", use=REFUSED)
     load_func: str | None = key(None, "HFDataLoader: function that loads the data.", use=REFUSED)
     path: str | None = key(None, "HFDataLoader: data set or file format.", use=REFUSED)
@@ -266,8 +237,8 @@ class TrainDataset:
 
     dataloader: Dataloader = key(Dataloader(), "Where samples come from.", manual="8.1")
     drop_remainder: bool = key(True, "Drop the last incomplete global batch.", manual="8.1")
-    num_parallel_workers: int = key(8, "Loading threads.", manual="8.1", use=NO_EFFECT, minimum=1)
-    prefetch_size: int = key(1, "Batches made ahead of training.", manual="8.1", minimum=0)
+    num_parallel_workers: int = key(8, "Loading threads or processes.", manual="8.1", minimum=1)
+    prefetch_size: int = key(1, "Micro-batches that each worker makes ahead of training.", manual="8.1", minimum=0)
     numa_enable: bool = key(False, "Bind loading to NUMA nodes.", manual="8.1", use=NO_EFFECT)
     use_distribute_dataset: bool = key(False, "Only some ranks read data.", use=NO_EFFECT)
     balance_enabled: bool = key(False, "Balance tokens over ranks.", use=REFUSED, since="2.1")
@@ -296,20 +267,28 @@ class TrainState:
 class Tensorboard:
     """TensorBoard output; 2.1 renamed the keys."""
 
-    output_dir: str = key("", "Folder of the events.", use=NO_EFFECT, since="2.1")
-    log_interval: int = key(1, "Steps between two events.", use=NO_EFFECT, since="2.1", minimum=1)
-    queue_size: int = key(1000, "Events held back.", use=NO_EFFECT, since="2.1", minimum=1)
-    tensorboard_dir: str = key("", "Folder of the events.", use=NO_EFFECT, until="2.0", dead=True)
-    tensorboard_log_interval: int = key(1, "Steps between two events.", use=NO_EFFECT, until="2.0", dead=True)
-    tensorboard_queue_size: int = key(1000, "Events held back.", use=NO_EFFECT, until="2.0", dead=True)
+    output_dir: str = key("", "Folder of the events.", use=NO_EFFECT, since="2.1", renamed="tensorboard_dir")
+    log_interval: int = key(
+        1, "Steps between two events.", use=NO_EFFECT, since="2.1", minimum=1, renamed="tensorboard_log_interval"
+    )
+    queue_size: int = key(
+        1000, "Events held back.", use=NO_EFFECT, since="2.1", minimum=1, renamed="tensorboard_queue_size"
+    )
+    tensorboard_dir: str = key("", "Folder of the events.", use=NO_EFFECT, until="2.0", dead=True, renamed="output_dir")
+    tensorboard_log_interval: int = key(
+        1, "Steps between two events.", use=NO_EFFECT, until="2.0", dead=True, renamed="log_interval"
+    )
+    tensorboard_queue_size: int = key(
+        1000, "Events held back.", use=NO_EFFECT, until="2.0", dead=True, renamed="queue_size"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class MoeMonitor:
     """Logged token counts of experts."""
 
-    save_tokens_per_expert_interval: int | None = key(None, "Steps between two counts.", use=NO_EFFECT)
-    target_layers: int | tuple[int, ...] | None = key(None, "Layers that are counted.", use=NO_EFFECT)
+    save_tokens_per_expert_interval: int | None = key(None, "Steps between two counts.", use=NO_EFFECT, minimum=1)
+    target_layers: int | tuple[int, ...] | None = key(None, "Layers that are counted.", use=NO_EFFECT, minimum=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +343,7 @@ class LoraConfig:
     target_modules: str = key("", "Adapted modules.", use=REFUSED)
     exclude_layers: str | None = key(None, "Layers left alone.", use=NO_EFFECT)
     lora_rank: int = key(8, "Rank.", use=NO_EFFECT, minimum=1)
-    lora_alpha: int = key(16, "Scale.", use=NO_EFFECT)
+    lora_alpha: int = key(16, "Scale.", use=NO_EFFECT, minimum=1)
     lora_dropout: float = key(0.0, "Dropout.", use=NO_EFFECT, minimum=0)
     lora_a_std: float = key(0.01, "Spread of the first matrix.", use=NO_EFFECT, minimum=0)
     lora_b_std: float = key(0.0, "Spread of the second matrix.", use=NO_EFFECT, minimum=0)

@@ -1,5 +1,6 @@
 """Parsing: ruamel.yaml's events become nodes with marks, under the rules of the real readers."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, cast
@@ -7,7 +8,7 @@ from typing import NoReturn, Protocol, cast
 from msmigrate.problems import UnreadableError
 from msmigrate.yaml.blocks import block_end
 from msmigrate.yaml.nodes import Alias, Entry, Mapping, Mark, Node, Path, Scalar, Sequence, Span, dotted, resolved
-from msmigrate.yaml.scalars import Value, is_broken_date, resolve_plain
+from msmigrate.yaml.scalars import Value, is_broken_date, resolve_plain, to_float, to_int
 from msmigrate.yaml.source import Source
 
 MAX_MAPPING_DEPTH = 10
@@ -39,11 +40,30 @@ class _Event(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A file whose text stands, from an index on, in the source of a document that was merged from several files."""
+
+    name: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed file: its source and its root mapping."""
+    """A parsed file, or several merged into one: its source and its root mapping.
+
+    Of a merged document, marks have the line and column of their own file and the index in the source, which holds the
+    texts of all `parts` one behind the other. `missing` says why files that it includes could not be merged.
+    """
 
     source: Source
     root: Mapping
+    parts: tuple[Part, ...] = ()
+    missing: str | None = None
+
+    def name_of(self, mark: Mark) -> str:
+        """The file that a mark lies in."""
+        before = [part.name for part in self.parts if part.start <= mark.index]
+        return before[-1] if before else self.source.name
 
     def find(self, path: Path) -> Node | None:
         """The node at a path through mappings and lists, seen through aliases; None when the file has none."""
@@ -117,7 +137,7 @@ class _Composer:
         before = self.nodes
         self.count(event, 1)
         if event.anchor:
-            self.anchors.pop(event.anchor, None)
+            self.check_anchor(event)
             self.open_anchors.add(event.anchor)
         if kind == "ScalarEvent":
             node: Node = self.scalar(event)
@@ -134,6 +154,13 @@ class _Composer:
             self.anchors[event.anchor] = node
             self.anchor_nodes[event.anchor] = self.nodes - before
         return node
+
+    def check_anchor(self, event: _Event) -> None:
+        name = event.anchor or ""
+        if name in self.anchors or name in self.open_anchors:
+            self.fail(event, f"anchor &{name} stands twice; the reader takes each name once")
+        if not _ANCHOR.fullmatch(name):
+            self.fail(event, f"anchor &{name}: the reader takes letters, digits, - and _ in a name")
 
     def count(self, event: _Event, nodes: int) -> None:
         self.nodes += nodes
@@ -156,11 +183,20 @@ class _Composer:
             span = Span(span.start, block_end(self.source.text, span))
         if event.style is None and tag is None and is_broken_date(event.value):
             self.fail(event, f"`{event.value}` looks like a date and is none: the reader stops at it; quote it")
+        if event.style is None and tag is None and event.value == "=":
+            self.fail(event, "a plain `=` has a meaning of its own in YAML 1.1, and the reader stops at it; quote it")
         node = Scalar(event.value, event.style or None, tag, event.anchor, span)
         try:
             _scalar_value(node)
         except ValueError:
             self.fail(event, f"`{event.value}` is no value that the YAML 1.1 reader can make")
+        return node
+
+    def value(self, event: _Event, path: Path, mappings: int) -> Node:
+        """A node that is no key: there the merge sign says nothing."""
+        node = self.node(event, path, mappings)
+        if isinstance(node, Scalar) and node.text == "<<" and node.style is None and node.tag is None:
+            self.fail(event, "a plain `<<` is the merge key, and the reader stops at it as a value; quote it")
         return node
 
     def sequence(self, event: _Event, path: Path, mappings: int) -> Sequence:
@@ -170,8 +206,9 @@ class _Composer:
             if type(inner).__name__ == "SequenceEndEvent":
                 end = inner
                 break
-            items.append(self.node(inner, (*path, len(items)), mappings))
-        return Sequence(tuple(items), bool(event.flow_style), event.anchor, self.span(event, end, items))
+            items.append(self.value(inner, (*path, len(items)), mappings))
+        span = self.span(event, end, items)
+        return Sequence(tuple(items), bool(event.flow_style), event.anchor, span)
 
     def mapping(self, event: _Event, path: Path, mappings: int) -> Mapping:
         entries: dict[str, Entry] = {}
@@ -192,17 +229,28 @@ class _Composer:
                     f"`{dotted((*path, key.text))}` stands twice, on line {first.line} and on line "
                     f"{key.span.start.line}; the reader would take the last one in silence, remove one of them",
                 )
-            entry = Entry(key, self.node(next(self.events), (*path, key.text), mappings))
+            entry = Entry(key, self.value(next(self.events), (*path, key.text), mappings))
             if is_merge(entry) and not _can_be_merged(entry.value):
                 self.fail(inner, "the merge key << takes a mapping or a list of mappings")
             entries[key.text] = entry
-        values = [entry.value for entry in entries.values()]
-        return Mapping(tuple(entries.values()), bool(event.flow_style), event.anchor, self.span(event, end, values))
+        span = self.span(event, end, [node for entry in entries.values() for node in (entry.key, entry.value)])
+        return Mapping(tuple(entries.values()), bool(event.flow_style), event.anchor, span)
 
     def span(self, start: _Event, end: _Event, inside: list[Node]) -> Span:
         """A flow collection ends with its bracket; a block collection with its last value."""
+        if start.flow_style:
+            self.check_gaps(start, [*(node.span for node in inside), Span(_mark(end.end_mark), _mark(end.end_mark))])
         last = inside[-1].span.end if inside and not start.flow_style else _mark(end.end_mark)
         return Span(_mark(start.start_mark), last)
+
+    def check_gaps(self, start: _Event, spans: list[Span]) -> None:
+        """No tab may stand between the parts of a flow collection, comments aside: the reader stops at it."""
+        after = start.start_mark.index
+        for span in spans:
+            lines = self.source.text[after : span.start.index].split("\n")
+            if any("\t" in line.partition("#")[0] for line in lines):
+                self.fail(start, "a tab stands between the brackets, and the reader stops at it; write blanks")
+            after = max(after, span.end.index)
 
     def tag(self, event: _Event) -> str | None:
         tag = None if event.tag is None else str(event.tag)
@@ -283,13 +331,24 @@ def _can_be_merged(node: Node) -> bool:
 
 
 def _scalar_value(node: Scalar) -> Value:
-    if node.tag == "!" or (node.tag is None and node.style is not None):
+    tag = None if node.tag == "!" and node.style is None else node.tag
+    if tag == "!" or (tag is None and node.style is not None):
         return node.text
-    if node.tag is None:
+    if tag is None:
         return resolve_plain(node.text)
-    kind = node.tag.removeprefix(_CORE_TAG)
+    kind = tag.removeprefix(_CORE_TAG)
     if kind == "str":
         return node.text
+    if kind == "null":
+        return None
+    if kind == "int":
+        return to_int(node.text)
     if kind == "float":
-        return float(node.text.replace("_", ""))
-    return resolve_plain(node.text)
+        return to_float(node.text)
+    value = resolve_plain(node.text.lower())
+    if kind == "bool" and isinstance(value, bool):
+        return value
+    raise ValueError(f"{node.text} is no {kind}")
+
+
+_ANCHOR = re.compile(r"[A-Za-z0-9_-]+")

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msmigrate.yaml.document import Document, value_of
-from msmigrate.yaml.nodes import Alias, Node, Scalar, resolved
+from msmigrate.yaml.modeline import is_modeline
+from msmigrate.yaml.nodes import Alias, Key, Node, Path, Scalar, resolved
 from msmigrate.yaml.nodes import Sequence as ListNode
 from msmigrate.yaml.scalars import Value, spell
 from msmigrate.yaml.slices import SourceComments, column_of, content_start, indentation_step, node_text, reindent
@@ -14,10 +15,11 @@ from msmigrate.yaml.slices import SourceComments, column_of, content_start, inde
 class Item:
     """One key to write: its path, and either a value or a node whose text moves there (`verbatim`).
 
-    `key` and `node` are the source's, when the comments around them come along.
+    A number in the path is a place in a list of mappings; its items stand in the order in which they first come. `key`
+    and `node` are the source's, when the comments around them come along.
     """
 
-    path: tuple[str, ...]
+    path: Path
     value: Value = None
     node: Node | None = None
     verbatim: bool = False
@@ -28,17 +30,21 @@ class Item:
 
 @dataclass(slots=True)
 class _Section:
-    children: "dict[str, _Section | Item]" = field(default_factory=dict)
+    children: "dict[Key, _Section | Item]" = field(default_factory=dict)
     key: Scalar | None = None
 
 
-def emit(document: Document, items: Sequence[Item]) -> str:
-    """The text of a new file that holds the items, sections and keys in the order in which they first come."""
+def emit(document: Document, items: Sequence[Item], first_line: str | None = None) -> str:
+    """The text of a new file that holds the items, sections and keys in the order in which they first come.
+
+    `first_line` is a comment for the top; comments of the source that name its schema stay behind.
+    """
     writer = _Writer(document)
     root = _tree(items)
-    writer.lines.extend(writer.comments.head)
+    writer.lines.extend([] if first_line is None else [first_line])
+    writer.lines.extend(line for line in writer.comments.head if not is_modeline(line))
     writer.section(root, 0)
-    tail = writer.comments.tail
+    tail = [line for line in writer.comments.tail if not is_modeline(line)]
     if tail:
         writer.lines.extend(["", *tail] if writer.comments.has_blank_lines else tail)
     while writer.lines and not writer.lines[-1]:
@@ -85,8 +91,12 @@ class _Writer:
     def section(self, section: _Section, indent: int) -> None:
         first = True
         for name, child in section.children.items():
+            if isinstance(name, int):
+                assert isinstance(child, _Section)
+                self.list_item(child, indent)
+                continue
             key = child.key
-            above = self.comments.above(key.span.start.line, key.span.start.column) if key is not None else ()
+            above = self.comments.above(key.span.start) if key is not None else ()
             self.above(above, indent, first=first, section=isinstance(child, _Section) and indent == 0)
             first = False
             if isinstance(child, Item):
@@ -95,9 +105,17 @@ class _Writer:
             self.lines.append(f"{' ' * indent}{name}:{self.section_comment(key)}")
             self.section(child, indent + self.step)
 
+    def list_item(self, section: _Section, indent: int) -> None:
+        """A mapping in a list: its keys stand two columns behind the dash, which goes before the first of them."""
+        start = len(self.lines)
+        self.section(section, indent + 2)
+        first = next(place for place in range(start, len(self.lines)) if self.lines[place].strip()[:1] not in ("", "#"))
+        self.lines[first] = f"{' ' * indent}- {self.lines[first][indent + 2 :]}"
+
     def above(self, lines: tuple[str, ...], indent: int, *, first: bool, section: bool) -> None:
         """Comment lines above a key; one blank line at most in a row, none at the start of a section."""
         kept = [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
+        kept = [line for line in kept if not is_modeline(line)]
         comments = [line for line in kept if line]
         wants_blank = bool(kept and not kept[0]) or section
         if not self.comments.has_blank_lines:
@@ -109,16 +127,16 @@ class _Writer:
             self.lines.append(" " * indent + line if line else "")
 
     def section_comment(self, key: Scalar | None) -> str:
-        return self.comments.trailing(key.span.end.line, self.after_colon(key)) if key is not None else ""
+        return self.comments.trailing(self.after_colon(key)) if key is not None else ""
 
     def after_colon(self, key: Scalar) -> int:
-        """The column after the colon of a key; anchors on the section's line are not comments."""
+        """The index behind the colon of a key; anchors on the section's line are not comments."""
         line_end = self.text.find("\n", key.span.end.index)
         rest = self.text[key.span.end.index : line_end if line_end >= 0 else None]
         colon = rest.find(":")
         anchored = rest[colon + 1 :].split("#", 1)[0].strip().startswith("&")
         offset = rest.find("#") - 1 if anchored and "#" in rest else colon + 1
-        return key.span.end.column + offset
+        return key.span.end.index + offset
 
     def item(self, item: Item, name: str, indent: int) -> None:
         prefix = f"{' ' * indent}{name}:"
@@ -140,14 +158,13 @@ class _Writer:
     def trailing(self, item: Item) -> str:
         if item.node is None or item.key is None or _from_elsewhere(item):
             return ""
-        end = item.node.span.end
-        return self.comments.trailing(end.line, end.column)
+        return self.comments.trailing(item.node.span.end.index)
 
     def block_list(self, item: Item, prefix: str, node: ListNode, body: str, delta: int) -> None:
         """A list with dashes keeps its lines, the comments among and behind its items included."""
         lead = " " * column_of(self.text, content_start(self.text, node))
         lines = reindent((lead + body).split("\n"), delta)
-        lines[-1] += self.comments.trailing(node.span.end.line, node.span.end.column)
+        lines[-1] += self.comments.trailing(node.span.end.index)
         self.lines.append(prefix + self.section_comment(item.key))
         self.lines.extend(line.rstrip() for line in lines)
 

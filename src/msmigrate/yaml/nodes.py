@@ -116,9 +116,10 @@ def leaves(node: Node, path: Path = (), key: Scalar | None = None) -> Iterator[L
 
 
 def _holds_mappings(node: Node) -> bool:
-    if isinstance(node, Sequence):
-        return any(_holds_mappings(item) for item in node.items)
-    return isinstance(node, Mapping)
+    shown = resolved(node)
+    if isinstance(shown, Sequence):
+        return any(_holds_mappings(item) for item in shown.items)
+    return isinstance(shown, Mapping)
 
 
 def dotted(path: Path) -> str:

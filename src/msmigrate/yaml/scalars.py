@@ -46,13 +46,14 @@ def resolve_plain(text: str) -> Value:
     if text in _WORDS:
         return _WORDS[text]
     if _FLOAT.fullmatch(text):
-        return _float(text)
+        return to_float(text)
     if _INT.fullmatch(text):
-        return _int(text)
+        return to_int(text)
     return text
 
 
-def _int(text: str) -> int:
+def to_int(text: str) -> int:
+    """The whole number that PyYAML makes of a text with the tag int; raises ValueError when it makes none."""
     digits = text.replace("_", "")
     sign = -1 if digits.startswith("-") else 1
     digits = digits.lstrip("+-")
@@ -69,7 +70,8 @@ def _int(text: str) -> int:
     return sign * int(digits)
 
 
-def _float(text: str) -> float:
+def to_float(text: str) -> float:
+    """The number that PyYAML makes of a text with the tag float; raises ValueError when it makes none."""
     digits = text.replace("_", "").lower()
     sign = -1.0 if digits.startswith("-") else 1.0
     digits = digits.lstrip("+-")

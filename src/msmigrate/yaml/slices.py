@@ -1,10 +1,12 @@
 """Pieces of a source text: the text of a node without anchors and aliases, and the comments around a key."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import accumulate
 
 from msmigrate.yaml.document import value_of
-from msmigrate.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence, resolved
+from msmigrate.yaml.nodes import Alias, Mapping, Mark, Node, Scalar, Sequence, resolved
 from msmigrate.yaml.scalars import spell
 
 
@@ -58,12 +60,15 @@ class SourceComments:
     """Comments of a source text, found by the line of a key."""
 
     def __init__(self, text: str, root: Mapping) -> None:
+        self._text = text
         self._lines = text.split("\n")
+        self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
         self._root = root
-        self._inside = frozenset(_multiline(root))
+        self._inside = frozenset(self._multiline(root))
 
-    def above(self, line: int, column: int) -> tuple[str, ...]:
-        """The comments directly above a key at `line` and `column` (from 1); deeper ones belong to what ends there."""
+    def above(self, key: Mark) -> tuple[str, ...]:
+        """The comments directly above the start of a key; deeper ones belong to what ends there."""
+        line, column = self._line(key), key.column
         first = line - 1
         while first > 0 and self._is_aside(first):
             first -= 1
@@ -74,9 +79,10 @@ class SourceComments:
             region = region[len(self.head) :]
         return tuple(one.strip() for one in region)
 
-    def trailing(self, end_line: int, end_column: int) -> str:
-        """The rest of a line from a column (from 1) if it is a comment, with the gap before it; else empty."""
-        rest = self._lines[end_line - 1][end_column - 1 :] if end_line <= len(self._lines) else ""
+    def trailing(self, index: int) -> str:
+        """The rest of a line from an index of the text if it is a comment, with the gap before it; else empty."""
+        end = self._text.find("\n", index)
+        rest = self._text[index : end if end >= 0 else None]
         return rest.rstrip() if rest.lstrip().startswith("#") else ""
 
     @cached_property
@@ -105,6 +111,17 @@ class SourceComments:
         """Whether the author sets keys apart with blank lines."""
         return any(not line.strip() for line in self._lines[len(self.head) : -1])
 
+    def _line(self, mark: Mark) -> int:
+        """The line of the whole text; a mark's own line counts in the file that it comes from."""
+        return bisect_right(self._starts, mark.index)
+
+    def _multiline(self, node: Node) -> Iterator[int]:
+        """Lines that belong to scalars of several lines."""
+        if isinstance(node, Scalar):
+            yield from range(self._line(node.span.start) + 1, self._line(node.span.end) + 1)
+        for child in _children(node):
+            yield from self._multiline(child)
+
     def _is_aside(self, line: int) -> bool:
         text = self._lines[line - 1].strip()
         return line not in self._inside and (not text or text.startswith("#"))
@@ -112,14 +129,6 @@ class SourceComments:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
-
-
-def _multiline(node: Node) -> Iterator[int]:
-    """Lines that belong to scalars of several lines."""
-    if isinstance(node, Scalar):
-        yield from range(node.span.start.line + 1, node.span.end.line + 1)
-    for child in _children(node):
-        yield from _multiline(child)
 
 
 def indentation_step(root: Mapping) -> int:

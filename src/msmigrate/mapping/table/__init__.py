@@ -1,13 +1,19 @@
 """The mapping table: every correspondence between graph.yaml and pynative.yaml, one row each, split by subject."""
 
+from collections.abc import Mapping
+
 from msmigrate.mapping.context import Derivation
+from msmigrate.mapping.graph_file import Family
 from msmigrate.mapping.outcome import Effect
-from msmigrate.mapping.rows import Row, by_graph_path
+from msmigrate.mapping.rows import Row, Table
 from msmigrate.mapping.table import (
+    callbacks,
     checkpoint,
     dataset,
+    foreign_data,
     graph_only,
     learning_rate,
+    legacy,
     model,
     optimizer,
     parallelism,
@@ -15,7 +21,7 @@ from msmigrate.mapping.table import (
     training,
 )
 
-ROWS: tuple[Row, ...] = (
+SHARED: tuple[Row, ...] = (
     *checkpoint.ROWS,
     *training.ROWS,
     *optimizer.ROWS,
@@ -23,13 +29,21 @@ ROWS: tuple[Row, ...] = (
     *parallelism.ROWS,
     *recompute.ROWS,
     *dataset.ROWS,
-    *model.ROWS,
+    *foreign_data.ROWS,
+    *callbacks.ROWS,
     *graph_only.ROWS,
 )
-BY_GRAPH_PATH: dict[str, Row] = by_graph_path(ROWS)
-DERIVED: tuple[Row, ...] = tuple(row for row in ROWS if row.derive is not None)
-DERIVATIONS: dict[str, Derivation] = {row.pynative: row.derive for row in DERIVED if row.pynative and row.derive}
-LOST: dict[str, Effect] = {
-    row.pynative: row.lost for row in sorted(ROWS, key=lambda row: row.derive is not None) if row.pynative
-}
-"""What would change for the run if a pynative key could not be written; a derived key's own row has the last word."""
+"""Rows of everything outside the model section."""
+MCORE = Table((*SHARED, *model.ROWS))
+LEGACY = Table((*SHARED, *legacy.ROWS))
+
+ROWS: tuple[Row, ...] = MCORE.rows
+BY_GRAPH_PATH: Mapping[str, Row] = MCORE.by_graph_path
+DERIVED: tuple[Row, ...] = MCORE.derived
+DERIVATIONS: Mapping[str, Derivation] = MCORE.derivations
+LOST: Mapping[str, Effect] = MCORE.lost
+
+
+def table_of(family: Family) -> Table:
+    """The rows for files of a family."""
+    return LEGACY if family is Family.LEGACY else MCORE

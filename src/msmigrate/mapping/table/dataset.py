@@ -1,5 +1,7 @@
 """Rows of the manual's section 8: the training data."""
 
+from msmigrate.mapping.back import settings as back
+from msmigrate.mapping.back.context import always
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, derived, goes, judged, leaf_value, renamed, same
@@ -46,7 +48,7 @@ def _eod_reset(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if leaf_value(leaf) in (False, None):
         return dropped("off, as in PyNative mode")
     return refused(
-        "eod_reset: True resets masks and positions at the end of a document",
+        f"{leaf.path[1]}: True resets masks and positions at the end of a document",
         advice="set reset_attention_mask and reset_position_ids of train_dataset.dataloader.config with --set",
     )
 
@@ -113,23 +115,20 @@ def _hugging_face_rows() -> tuple[Row, ...]:
     return tuple(rows)
 
 
-_TEXT_STEPS = "a step from text or pictures to samples, which PyNative's loaders do not have"
-_TEXT_STEP_KEYS = (
-    "transforms[].*", "transforms", "text_transforms.*", "mixup_op.*", "max_source_length", "max_target_length",
-    "ignore_pad_token_for_loss", "output_columns", "column_order",
-)  # fmt: skip
+_SECOND_MENTION = ("dataset_config", "dataset_config.*")
 
 ROWS: tuple[Row, ...] = (
-    judged(f"{_GRAPH}.type", f"{_PYNATIVE}.type", "8.2", _loader),
+    judged(f"{_GRAPH}.type", f"{_PYNATIVE}.type", "8.2", _loader, back=back.loader(LOADERS)),
     derived(f"{_PYNATIVE}.type", "8.1", _no_loader),
     renamed(f"{_GRAPH}.datasets_type", f"{_PYNATIVE}.datasets_type", "8.2"),
     renamed(f"{_GRAPH}.sizes", f"{_PYNATIVE}.sizes", "8.2"),
     renamed(f"{_GRAPH}.shuffle", f"{_PYNATIVE}.shuffle", "8.2"),
     *_config_rows(),
     judged(f"{_GRAPH}.config.seed", f"{_PYNATIVE}.config.seed", "8.2", _seed),
+    judged(f"{_GRAPH}.config.random_seed", f"{_PYNATIVE}.config.seed", None, _seed),
     goes(f"{_GRAPH}.config.num_dataset_builder_threads", "threads that build indices; same samples", "8.2"),
     *_hugging_face_rows(),
-    renamed("train_dataset.input_columns", f"{_PYNATIVE}.column_names", "appendix"),
+    renamed("train_dataset.input_columns", f"{_PYNATIVE}.column_names", "appendix", back=back.input_columns),
     derived(f"{_PYNATIVE}.column_names", "8.1", _columns),
     judged("train_dataset.construct_args_key", f"{_PYNATIVE}.column_names", None, _construct_order, Fate.DROPPED),
     same("train_dataset.drop_remainder", "8.2"),
@@ -143,11 +142,16 @@ ROWS: tuple[Row, ...] = (
         "the readers take it under dataloader only",
     ),
     goes("train_dataset.seed", "the sample order follows data_loader.config.seed"),
-    *(goes(f"train_dataset.{name}", _TEXT_STEPS) for name in _TEXT_STEP_KEYS),
-    judged("train_dataset.eod_reset", None, None, _eod_reset, Fate.DROPPED),
-    goes("train_dataset.tokenizer.*", "tokenizers belong to data preparation"),
+    judged("train_dataset.eod_reset", None, None, _eod_reset, Fate.REFUSED),
+    judged("train_dataset.eos_reset", None, None, _eod_reset, Fate.REFUSED),
     goes("train_dataset.batch_size", "runner_config.batch_size overrides it"),
-    goes("train_dataset_task.dataset_config.*", "a second mention of train_dataset", "8.2"),
+    *(goes(f"train_dataset_task.{name}", "a second mention of train_dataset", "8.2") for name in _SECOND_MENTION),
+    goes(
+        "train_dataset_task.type",
+        "PyNative mode builds the data set itself",
+        "8.2",
+        back=always("train_dataset_task.type", "CausalLanguageModelDataset", "the data set that graph mode builds"),
+    ),
     goes("train_dataset_task.*", "PyNative mode builds the data set itself", "8.2"),
     goes("eval_dataset.*", "PyNative mode does not evaluate while training"),
     goes("eval_dataset_task.*", "PyNative mode does not evaluate while training"),

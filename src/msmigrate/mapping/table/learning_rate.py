@@ -1,9 +1,12 @@
 """Rows of the manual's section 4: the learning-rate schedule and its warm-up."""
 
+from msmigrate.mapping.back import schedule as back
+from msmigrate.mapping.back.schedule import OWN_RATE
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
-from msmigrate.mapping.rows import Row, computed, derived, judged, leaf_value, renamed
+from msmigrate.mapping.outcome import Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.rows import Row, computed, default_of, derived, judged, leaf_value, renamed, turned_back
 from msmigrate.mapping.schedule import Result, warmup_ratio
+from msmigrate.mapping.switches import vital, vital_section
 from msmigrate.mapping.table.training import planned_steps, stop_step
 from msmigrate.pynative import Config, LrScheduler, specs_of
 from msmigrate.yaml.nodes import Leaf
@@ -14,15 +17,26 @@ USES_LR_END = (
     "PolynomialWithWarmUpLR",
     "WarmUpStableDecayLR",
 )
-OWN_RATE = {"CosineAnnealingLR": ("base_lr", "t_max"), "CosineAnnealingWarmRestarts": ("base_lr", "t_0")}
-"""Types that take keys of their own instead of learning_rate and a warm-up, and the keys that they need."""
+_OLD_SHAPES = ("max_lr", "min_lr", "num_iters")
 NO_HORIZON = ("ConstantWarmUpLR",)
 """Types whose rate does not depend on the number of steps after warm-up."""
 DEFAULT_TYPE = "CosineWithWarmUpLR"
+SHORT_NAMES = {
+    "constant_with_warmup": "ConstantWarmUpLR",
+    "linear": "LinearWithWarmUpLR",
+    "cosine": "CosineWithWarmUpLR",
+    "cosine_with_restarts": "CosineWithRestartsAndWarmUpLR",
+    "polynomial": "PolynomialWithWarmUpLR",
+    "cosine_annealing": "CosineAnnealingLR",
+    "cosine_annealing_warm_restarts": "CosineAnnealingWarmRestarts",
+}
+"""Names under which MindFormers registers the same classes a second time."""
 
 
 def _kind(context: Context) -> str:
-    return str(context.graph.value("lr_schedule.type", DEFAULT_TYPE))
+    """The schedule's class; MindFormers takes short names for some."""
+    kind = str(context.graph.value("lr_schedule.type", DEFAULT_TYPE))
+    return SHORT_NAMES.get(kind, kind)
 
 
 def horizon(context: Context) -> Result | Outcome:
@@ -47,7 +61,7 @@ def warmup_steps(context: Context) -> Result | Outcome:
             return steps
         warm = int(steps.value * ratio)
         return Result(warm, f"int({steps.value} steps × warmup_ratio {ratio}) = {warm}")
-    if graph.given("lr_schedule.warmup_epochs"):
+    if graph.value("lr_schedule.warmup_epochs") is not None:
         return refused("warmup_epochs: releases read it differently", advice="write warmup_steps instead", final=True)
     warm = graph.integer("lr_schedule.warmup_steps", 0)
     if warm < 0:
@@ -155,13 +169,16 @@ def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
             pynative="lr_scheduler.type", final=True,
             advice="give them with --set lr_scheduler." + "=… --set lr_scheduler.".join(missing) + "=…",
         )  # fmt: skip
-    stop, steps = stop_step(context), planned_steps(context)
-    if stop is not None and isinstance(steps, Result) and stop < steps.value and kind not in NO_HORIZON:
+    stop, steps, laid_out = stop_step(context), planned_steps(context), horizon(context)
+    ends_early = stop is not None and isinstance(steps, Result) and stop < steps.value
+    if ends_early and isinstance(laid_out, Result) and laid_out.value != stop and kind not in NO_HORIZON:
         return refused(
-            f"stop_step {stop} ends the run, but {kind} is laid out for {steps.value} steps; PyNative mode would lay "
-            f"it out for {stop}",
+            f"stop_step {stop} ends the run, but {kind} is laid out for {laid_out.value} steps; PyNative mode would "
+            f"lay it out for {stop}",
             pynative="lr_scheduler.type",
         )
+    if kind != leaf_value(leaf):
+        return written(Fate.RENAMED, "lr_scheduler.type", kind, f"{leaf_value(leaf)} is a short name of this class")
     return row.carry(leaf)
 
 
@@ -175,10 +192,8 @@ def _learning_rate(context: Context, row: Row, leaf: Leaf) -> Outcome:
     return row.carry(leaf)
 
 
-def _default_rate(context: Context) -> Outcome | None:
-    if _kind(context) in OWN_RATE:
-        return None
-    return written(Fate.DEFAULT, "lr_scheduler.learning_rate", 5e-5, "graph mode's default rate; PyNative's is 1.0e-05")
+def _takes_a_rate(context: Context) -> bool:
+    return _kind(context) not in OWN_RATE
 
 
 def _shape_rows() -> tuple[Row, ...]:
@@ -207,15 +222,25 @@ def _shape_rows() -> tuple[Row, ...]:
 ROWS: tuple[Row, ...] = (
     judged("lr_schedule.type", "lr_scheduler.type", "4.2", _type),
     derived("lr_scheduler.type", "4.1", _default_type),
-    judged("lr_schedule.learning_rate", "lr_scheduler.learning_rate", "4.2", _learning_rate),
-    derived("lr_scheduler.learning_rate", "4.1", _default_rate),
-    judged("lr_schedule.warmup_ratio", "lr_scheduler.warmup_ratio", "4.2", _given_ratio),
-    judged("lr_schedule.warmup_steps", "lr_scheduler.warmup_ratio", "4.2", _given_steps, Fate.COMPUTED),
+    judged("lr_schedule.learning_rate", "lr_scheduler.learning_rate", "4.2", _learning_rate, back=back.learning_rate),
+    default_of("learning_rate", "lr_scheduler.learning_rate", "4.1", 5e-5, _takes_a_rate),
+    judged("lr_schedule.warmup_ratio", "lr_scheduler.warmup_ratio", "4.2", _given_ratio, back=back.warmup_ratio),
+    judged(
+        "lr_schedule.warmup_steps",
+        "lr_scheduler.warmup_ratio",
+        "4.2",
+        _given_steps,
+        Fate.COMPUTED,
+        back=back.warmup_steps,
+    ),
+    turned_back("lr_scheduler.warmup_steps", back.warmup_steps),
     computed("lr_schedule.warmup_epochs", "lr_scheduler.warmup_ratio", None),
     derived("lr_scheduler.warmup_ratio", "4.1", _ratio),
     judged("lr_schedule.lr_end", "lr_scheduler.lr_end", "4.2", _lr_end),
     judged("lr_schedule.warmup_lr_init", "lr_scheduler.warmup_lr_init", "4.2", _warmup_lr_init),
-    judged("lr_schedule.total_steps", None, "4.2", _total_steps, Fate.DROPPED),
+    judged("lr_schedule.total_steps", None, "4.2", _total_steps, Fate.DROPPED, back=back.total_steps),
     *_shape_rows(),
-    Row("lr_schedule.auto_register", None, Fate.REFUSED, Effect.TRAINING, "a schedule class of its own", None),
+    vital("lr_schedule.auto_register", "a schedule class of its own"),
+    *(vital(f"lr_schedule.{name}", "part of a schedule that PyNative mode does not have") for name in _OLD_SHAPES),
+    *vital_section("grouped_lr_schedule", "rates by groups of parameters: PyNative mode has one rate"),
 )

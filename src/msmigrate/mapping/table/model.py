@@ -1,19 +1,22 @@
 """Rows of the manual's section 9: `model.model_config` moves flat into `model`, by the names that the readers take."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from msmigrate.findings import nearest
+from msmigrate.mapping.back.context import Back
+from msmigrate.mapping.back.recompute import SHAPE, interleave, offset
+from msmigrate.mapping.back.settings import balancing, twin
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Rule, derived, goes, judged, leaf_value
+from msmigrate.mapping.switches import spared, vital_section
 from msmigrate.pynative import Model, Spec, Use, asks_for_nothing, specs_of
-from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, READER_DEFAULTS
+from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, MSRT_ONLY, READER_DEFAULTS
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value
 
 SECTION = "model.model_config"
-SHAPE = ("hidden_size", "num_hidden_layers", "vocab_size")
-"""Keys without which a model section has no shape of its own."""
 
 
 def specs() -> Mapping[str, Spec]:
@@ -40,6 +43,10 @@ def model_value(context: Context, name: str) -> Value:
     override = context.options.overrides.get(f"model.{name}")
     if override is not None:
         return override
+    if context.legacy and f"model.{name}" in context.derivations:
+        value = _derived(context, name)
+        if value is not None:
+            return value
     for spelling in spellings(name):
         value = context.graph.value(f"{SECTION}.{spelling}")
         if value is not None:
@@ -53,8 +60,12 @@ def effective_value(context: Context, name: str) -> Value:
     value = model_value(context, name)
     if value is not None:
         return value
-    completed = completion(context, name)
-    return None if completed is None or isinstance(completed.value, Carry) else completed.value
+    return _derived(context, name)
+
+
+def _derived(context: Context, name: str) -> Value:
+    found = context.derive(f"model.{name}")
+    return None if found is None or isinstance(found.value, Carry) else found.value
 
 
 def family(context: Context) -> str | None:
@@ -87,6 +98,8 @@ def _key(context: Context, row: Row, leaf: Leaf) -> Outcome:
         advice = f"did you mean `{SECTION}.{close}`?" if close else None
         why = f"no release reads a model key `{name}`; it is not carried"
         return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
+    if leaf_value(leaf) is None and "None" not in str(specs()[known].annotation):
+        return dropped("null, as if it were absent", pynative=f"model.{known}")
     twin = _given_twin(context, leaf, known)
     if twin is not None:
         return twin
@@ -123,7 +136,8 @@ def _architectures(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if not isinstance(value, list):
         return row.carry(leaf)
     if len(value) == 1:
-        return written(Fate.FLATTENED, "model.architectures", value[0], "one word in PyNative mode, not a list")
+        found = written(Fate.COMPUTED, "model.architectures", value[0], "one word in PyNative mode, not a list")
+        return replace(found, node=leaf.node)
     return refused(
         f"architectures lists {len(value)} names; PyNative mode takes one",
         pynative="model.architectures",
@@ -139,31 +153,97 @@ def _dropout(context: Context, row: Row, leaf: Leaf) -> Outcome:
     return row.carry(leaf)
 
 
+_BALANCING = "moe_router_load_balancing_type"
+_CLOSEST = {"gbs_aux_loss": "global_aux_loss", "sub_seq_aux_loss": "seq_aux_loss"}
+"""Balance losses of graph mode that PyNative mode does not have, and the closest that it has."""
+_DEFAULT_BALANCING = "sub_seq_aux_loss"
+
+
 def _balancing(context: Context, row: Row, leaf: Leaf) -> Outcome:
-    lossy = {"gbs_aux_loss": "global_aux_loss", "sub_seq_aux_loss": "seq_aux_loss"}
     value = leaf_value(leaf)
-    if not isinstance(value, str) or value not in lossy:
+    if not isinstance(value, str) or value not in _CLOSEST:
         return row.carry(leaf)
     coefficient = model_value(context, "moe_aux_loss_coeff")
     if coefficient in (0, 0.0):
         return written(
-            Fate.FLATTENED, str(row.pynative), lossy[value], "moe_aux_loss_coeff is 0, so no balance loss is added"
+            Fate.COMPUTED, str(row.pynative), _CLOSEST[value], "moe_aux_loss_coeff is 0, so no balance loss is added"
         )
-    why = f"{value} has no PyNative counterpart; {lossy[value]} averages over other tokens"
+    return _closest_balancing(context, value, f"{value} has no PyNative counterpart")
+
+
+def _closest_balancing(context: Context, value: str, found: str) -> Outcome:
+    """The closest balance loss, written only when losses are allowed."""
+    closest, target = _CLOSEST[value], f"model.{_BALANCING}"
+    why = f"{found}; {closest} averages over other tokens"
     if context.options.allow_lossy:
-        return written(Fate.COMPUTED, str(row.pynative), lossy[value], why, effect=Effect.TRAINING)
-    return refused(why, pynative=row.pynative, advice=f"--allow-lossy writes {lossy[value]}")
+        return written(Fate.COMPUTED, target, closest, why, effect=Effect.TRAINING)
+    return refused(why, pynative=target, advice=f"--allow-lossy writes {closest}")
+
+
+def _balancing_left_out(context: Context) -> Outcome | None:
+    """Both modes default to a balance loss that PyNative mode's router refuses once the coefficient is above 0."""
+    completed = completion(context, _BALANCING)
+    coefficient = model_value(context, "moe_aux_loss_coeff")
+    known = completed is not None or context.graph.given(f"{SECTION}.{_BALANCING}")
+    if known or not isinstance(coefficient, (int, float)) or coefficient <= 0:
+        return completed
+    return _closest_balancing(
+        context,
+        _DEFAULT_BALANCING,
+        f"moe_aux_loss_coeff is {coefficient} and the file gives no {_BALANCING}: graph mode's default "
+        f"{_DEFAULT_BALANCING} has no PyNative counterpart",
+    )
+
+
+def _compute_dtype(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if leaf_value(leaf) != "float16" or context.graph.section("runner_wrapper"):
+        return _key(context, row, leaf)
+    why = (
+        "without runner_wrapper graph mode scales the loss (from 65536, dynamic), and compute_dtype float16 needs "
+        "that; PyNative mode has no loss scaling"
+    )
+    if context.options.allow_lossy:
+        return carried(Fate.FLATTENED, str(row.pynative), leaf.node, why, Effect.TRAINING)
+    return refused(
+        why,
+        pynative=row.pynative,
+        advice="use compute_dtype bfloat16, or --allow-lossy to train float16 without loss scaling",
+    )
+
+
+def _capacity(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    """A bound on the tokens of an expert; null or below 0 is none."""
+    value = leaf_value(leaf)
+    if not isinstance(value, (int, float)) or value <= 0:
+        return row.carry(leaf)
+    return refused(
+        f"moe_expert_capacity_factor {value} drops the tokens over an expert's capacity; PyNative layers drop none"
+    )
 
 
 def _model_type(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = str(leaf_value(leaf))
+    note_msrt_only(context, value)
     if value in ARCHITECTURES:
         return row.carry(leaf)
     context.note(
         f"model_type {value} has no PyNative model in MindFormers 2.0 and 2.1; the section is carried as it is "
-        f"(there are {', '.join(ARCHITECTURES)})"
+        f"(there are {_mindformers_families()})"
     )
     return row.carry(leaf).noting("no PyNative model of this type in MindFormers 2.0 and 2.1")
+
+
+def note_msrt_only(context: Context, model_type: str) -> None:
+    """Note a family that MindFormers cannot train in PyNative mode."""
+    if model_type in MSRT_ONLY:
+        context.note(
+            f"msrt trains model_type {model_type}; MindFormers 2.x has no PyNative model of this type "
+            f"(it has {_mindformers_families()})"
+        )
+
+
+def _mindformers_families() -> str:
+    return ", ".join(name for name in ARCHITECTURES if name not in MSRT_ONLY)
 
 
 def _read_under_another_name(name: str) -> Row:
@@ -183,7 +263,7 @@ def _read_under_another_name(name: str) -> Row:
             f"the MindFormers readers ignore {name} and would take {READER_DEFAULTS[reader]}",
         )
 
-    return derived(f"model.{reader}", None, derive)
+    return derived(f"model.{reader}", None, derive, back=twin(name, reader))
 
 
 def _completed(name: str) -> Row:
@@ -219,6 +299,8 @@ def _from_hugging_face(context: Context, name: str, config: Mapping[str, Value])
     value = config[found]
     if name == "architectures" and isinstance(value, list) and value:
         value = value[0]
+    if name == "model_type":
+        note_msrt_only(context, str(value))
     where = context.options.hf_config_path or "config.json"
     return written(Fate.DEFAULT, f"model.{reader_name(context, found)}", value, f"from {where}")
 
@@ -251,8 +333,10 @@ def _no_shape(context: Context) -> Outcome | None:
     )  # fmt: skip
 
 
-def _graph_only(name: str, why: str, effect: Effect = Effect.NONE) -> Row:
-    return goes(f"{SECTION}.{name}", why, "appendix", effect)
+def _graph_only(
+    name: str, why: str, effect: Effect = Effect.NONE, idle: tuple[Value, ...] = (), back: Back | None = None
+) -> Row:
+    return replace(spared(f"{SECTION}.{name}", why, effect, "appendix", idle=idle), back=back)
 
 
 def _legacy_class(context: Context, row: Row, leaf: Leaf) -> Outcome:
@@ -263,15 +347,16 @@ def _legacy_class(context: Context, row: Row, leaf: Leaf) -> Outcome:
     )  # fmt: skip
 
 
-_GENERATION = (
+GENERATION = (
     "repetition_penalty", "max_decode_length", "top_k", "top_p", "do_sample", "temperature", "max_length",
     "length_penalty_weight",
 )  # fmt: skip
+"""Model keys of text generation."""
 _FUSION = "a fusion of graph mode; the same numbers"
 
 
-def _judged(name: str, rule: Rule, manual: str = "9.1") -> Row:
-    return judged(f"{SECTION}.{name}", f"model.{name}", manual, rule, Fate.FLATTENED)
+def _judged(name: str, rule: Rule, manual: str = "9.1", back: Back | None = None) -> Row:
+    return judged(f"{SECTION}.{name}", f"model.{name}", manual, rule, Fate.FLATTENED, back=back)
 
 
 ROWS: tuple[Row, ...] = (
@@ -280,25 +365,33 @@ ROWS: tuple[Row, ...] = (
     goes("model.arch.*", "part of a legacy model's registration"),
     judged(f"{SECTION}.type", None, None, _legacy_class, Fate.REFUSED),
     goes(f"{SECTION}.auto_register", "part of a legacy model's registration"),
-    *(_graph_only(name, "text generation only; training is the same") for name in _GENERATION),
+    *(_graph_only(name, "text generation only; training is the same") for name in GENERATION),
     _judged("model_type", _model_type),
     _judged("architectures", _architectures),
-    _judged("moe_router_load_balancing_type", _balancing, "10"),
+    _judged(_BALANCING, _balancing, "10", balancing),
+    derived(f"model.{_BALANCING}", "10", _balancing_left_out),
+    _judged("compute_dtype", _compute_dtype, "10"),
+    _judged("moe_expert_capacity_factor", _capacity, "10"),
+    *vital_section(f"{SECTION}.pet_config", "low-rank adapters: without them the whole model is trained"),
+    _graph_only("use_seq_parallel", "parallel_config.use_seq_parallel decides; the readers refuse it here"),
+    _graph_only("parallel_config", "the top-level parallel_config decides; the readers refuse it here"),
+    _graph_only("parallel_config.*", "the top-level parallel_config decides; the readers refuse it here"),
     _judged("attention_dropout", _dropout, "10"),
     _judged("hidden_dropout", _dropout, "10"),
-    _graph_only("offset", "layers per pipeline stage; the stages are folded", Effect.MEMORY),
-    _graph_only("pp_interleave_num", "virtual pipeline stages; the stages are folded", Effect.SPEED),
+    _graph_only("offset", "layers per pipeline stage; the stages are folded", Effect.MEMORY, back=offset),
+    _graph_only("pp_interleave_num", "virtual pipeline stages; the stages are folded", Effect.SPEED, (1,), interleave),
     _graph_only("use_attn_mask_compression", "a mask form of graph mode; the same numbers", Effect.MEMORY),
     _graph_only("apply_rope_fusion", _FUSION, Effect.SPEED),
     _graph_only("bias_swiglu_fusion", _FUSION, Effect.SPEED),
     _graph_only("use_fused_ops_topkrouter", _FUSION, Effect.SPEED),
     judged(f"{SECTION}.*", "model.*", "9.1", _key, Fate.FLATTENED),
+    goes("moe_config.*", "mcore models do not read it; model.model_config decides"),
     _read_under_another_name("scaling_factor"),
     _read_under_another_name("scoring_func"),
     _read_under_another_name("router_dense_type"),
     *(
         _completed(name)
         for name in specs_of(Model)
-        if name not in ("offset", "pp_interleave_num") and name not in READER_DEFAULTS
+        if name not in ("offset", "pp_interleave_num", _BALANCING) and name not in READER_DEFAULTS
     ),
 )

@@ -1,14 +1,28 @@
 """Rows of the manual's section 3, and of gradient clipping and loss scaling (runner_wrapper)."""
 
+import math
+
+from msmigrate.mapping.back import settings as back
+from msmigrate.mapping.back.context import always
+from msmigrate.mapping.back.settings import NEVER_CLIPS
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
-from msmigrate.mapping.rows import Row, computed, derived, goes, judged, leaf_value, same
+from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value, same
+from msmigrate.mapping.switches import spared, vital
 from msmigrate.mapping.table.model import model_value
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value
 
-NEVER_CLIPS = 1.0e10
-"""The readers have no off switch: no gradient norm reaches this."""
+_BETAS: Value = [0.9, 0.999]
+"""Graph mode's default betas."""
+UNCORRECTED = (
+    "FP32StateAdamWeightDecay", "FusedAdamWeightDecay", "FusedCastAdamWeightDecay", "AdamWeightDecay", "adamw",
+    "fp32_adamw", "fused_adamw",
+)  # fmt: skip
+"""Optimizers with the update of mindspore.nn.AdamWeightDecay; some keep float32 states, some are one operator."""
+_WRAPPERS = ("MFTrainOneStepCell", "MFPipelineWithLossScaleCell")
+DEFAULT_RATE = 5e-5
+"""Graph mode's rate without an lr_schedule."""
 
 
 def clip_norm(context: Context) -> tuple[float, str]:
@@ -35,16 +49,34 @@ def _max_norm(context: Context) -> Outcome:
 
 def _loss_scale(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = leaf_value(leaf)
+    if len(leaf.path) == 2 and value in (1, 1.0, None):
+        return dropped("a loss scale of 1 changes nothing")
     if model_value(context, "compute_dtype") == "float16":
         return refused(
             "compute_dtype float16 needs loss scaling, which PyNative mode does not have",
             advice="use compute_dtype bfloat16, or --allow-lossy to train float16 without loss scaling",
         )
-    if row.graph == "runner_wrapper.scale_sense" and value in (1, 1.0):
-        return dropped("a loss scale of 1 changes nothing")
     return dropped(
         "the loss scale is divided out of the gradients again, exactly for powers of two; a dynamic scale skipped the "
         "steps that overflowed, PyNative mode has no such skip"
+    )
+
+
+def _wrapper(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    kind = leaf_value(leaf)
+    if kind in (None, *_WRAPPERS):
+        return dropped("PyNative mode has one training step, which computes the same")
+    return refused(f"training step {kind}: only {' and '.join(_WRAPPERS)} are known to compute what PyNative mode does")
+
+
+def _own_rate(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    rate = leaf_value(leaf)
+    if rate in (None, DEFAULT_RATE) or context.graph.section("lr_schedule"):
+        return dropped("lr_schedule decides the rate")
+    return refused(
+        f"optimizer.learning_rate is {rate} and there is no lr_schedule: releases take this rate or {DEFAULT_RATE}",
+        pynative="lr_scheduler.learning_rate",
+        advice="write an lr_schedule in the graph file",
     )
 
 
@@ -52,6 +84,10 @@ def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = leaf_value(leaf)
     if value == "AdamW":
         return row.carry(leaf)
+    if value == "FusedAdamW":
+        return written(Fate.RENAMED, "optimizer.type", "AdamW", "one operator for AdamW's update; the same numbers")
+    if value in UNCORRECTED:
+        return _uncorrected(context, str(value))
     return refused(
         f"optimizer {value}: only AdamW is known to compute the same in both modes",
         pynative="optimizer.type",
@@ -59,51 +95,84 @@ def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
     )
 
 
-def _default_type(context: Context) -> Outcome | None:
-    return written(Fate.DEFAULT, "optimizer.type", "AdamW", "graph mode's default optimizer")
+def _uncorrected(context: Context, kind: str) -> Outcome:
+    """AdamW without bias correction (mindspore.nn.AdamWeightDecay): its first steps go another way."""
+    first, second = context.graph.number("optimizer.beta1", 0.9), context.graph.number("optimizer.beta2", 0.999)
+    why = f"optimizer {kind} does not correct the bias of its moments"
+    if 0 <= first < 1 and 0 <= second < 1:
+        ratio = (1 - first) / math.sqrt(1 - second)
+        why += (
+            f": its first step is (1 - {first:g}) / √(1 - {second:g}) = {ratio:.3g} times AdamW's, and the difference "
+            f"fades over some {round(3 / (1 - second))} steps"
+        )
+    if context.options.allow_lossy:
+        return written(Fate.COMPUTED, "optimizer.type", "AdamW", why, effect=Effect.TRAINING)
+    return refused(why, pynative="optimizer.type", advice="--allow-lossy or --set optimizer.type=AdamW writes AdamW")
+
+
+def _eps(context: Context) -> Outcome | None:
+    if context.graph.value("optimizer.type") not in UNCORRECTED:
+        return None
+    why = f"{context.graph.value('optimizer.type')}'s default eps; that of PyNative's AdamW is 1.0e-08"
+    return written(Fate.DEFAULT, "optimizer.eps", 1e-6, why)
+
+
+def _beta(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    betas = context.derive("optimizer.betas") if leaf_value(leaf) is not None else None
+    return betas or dropped("null, as if it were absent", pynative="optimizer.betas")
 
 
 def _betas(context: Context) -> Outcome:
     """The betas of a file that gives beta1 and beta2, or none."""
     graph = context.graph
-    if graph.given("optimizer.beta1") or graph.given("optimizer.beta2"):
+    if any(graph.value(f"optimizer.{name}") is not None for name in ("beta1", "beta2")):
         pair: list[Value] = [graph.number("optimizer.beta1", 0.9), graph.number("optimizer.beta2", 0.999)]
         return written(Fate.COMPUTED, "optimizer.betas", pair, "beta1 and beta2 in one list")
-    return written(
-        Fate.DEFAULT, "optimizer.betas", [0.9, 0.999], "graph mode's default betas; PyNative's are 0.9, 0.95"
-    )
-
-
-def _default_decay(context: Context) -> Outcome:
-    return written(Fate.DEFAULT, "optimizer.weight_decay", 0.0, "graph mode's default weight_decay; PyNative's is 0.01")
+    return written(Fate.DEFAULT, "optimizer.betas", _BETAS, "graph mode's default betas; PyNative's are 0.9, 0.95")
 
 
 ROWS: tuple[Row, ...] = (
-    judged("optimizer.type", "optimizer.type", "3.2", _type, Fate.SAME),
+    judged("optimizer.type", "optimizer.type", "3.2", _type, Fate.SAME, back=back.optimizer_type),
     same("optimizer.betas", "3.2"),
     same("optimizer.eps", "3.2"),
     same("optimizer.weight_decay", "3.2"),
-    derived("optimizer.type", "3.1", _default_type),
-    computed("optimizer.beta1", "optimizer.betas", None),
-    computed("optimizer.beta2", "optimizer.betas", None),
-    derived("optimizer.betas", "3.1", _betas),
-    derived("optimizer.weight_decay", "3.1", _default_decay),
-    goes("optimizer.swap", "optimizer state stays on the device", "3.2", Effect.MEMORY),
-    goes("optimizer.learning_rate", "lr_schedule decides the rate"),
-    computed("runner_wrapper.use_clip_grad", "training.max_norm", None),
-    computed("runner_wrapper.max_grad_norm", "training.max_norm", None),
+    default_of("optimizer", "optimizer.type", "3.1", "AdamW"),
+    judged("optimizer.beta1", "optimizer.betas", None, _beta, Fate.COMPUTED),
+    judged("optimizer.beta2", "optimizer.betas", None, _beta, Fate.COMPUTED),
+    derived("optimizer.eps", None, _eps),
+    derived("optimizer.betas", "3.1", _betas, default=_BETAS),
+    default_of("weight_decay", "optimizer.weight_decay", "3.1", 0.0),
+    spared("optimizer.swap", "optimizer state stays on the device", Effect.MEMORY, "3.2"),
+    goes("optimizer.use_fused", "a fusion of graph mode; the same numbers", None, Effect.SPEED),
+    vital("optimizer.amsgrad", "the largest second moment so far; PyNative mode's AdamW takes the present one"),
+    vital("optimizer.maximize", "the objective goes up; PyNative mode's AdamW goes down"),
+    judged("optimizer.learning_rate", None, None, _own_rate, Fate.DROPPED),
+    computed("runner_wrapper.max_grad_norm", "training.max_norm", None, back=back.max_grad_norm),
+    computed("runner_wrapper.use_clip_grad", "training.max_norm", None, back=back.use_clip_grad),
     derived("training.max_norm", None, _max_norm),
-    goes("runner_wrapper.type", "PyNative mode has one training step", "appendix"),
-    judged("runner_wrapper.scale_sense", None, "appendix", _loss_scale, Fate.DROPPED),
+    judged(
+        "runner_wrapper.type",
+        None,
+        "appendix",
+        _wrapper,
+        Fate.DROPPED,
+        back=always("runner_wrapper.type", _WRAPPERS[0], "the training step that clips"),
+    ),
+    goes("runner_wrapper.local_norm", "logging only; training is the same"),
+    goes("runner_wrapper.enable_check_overflow", "PyNative mode takes every step"),
+    vital("runner_wrapper.enable_global_norm", "an old name of clipping; write use_clip_grad and max_grad_norm"),
+    judged("runner_wrapper.sens", None, None, _loss_scale, Fate.DROPPED),
+    judged(
+        "runner_wrapper.scale_sense",
+        None,
+        "appendix",
+        _loss_scale,
+        Fate.DROPPED,
+        back=always("runner_wrapper.scale_sense", 1.0, "PyNative mode does not scale the loss"),
+    ),
     judged("runner_wrapper.scale_sense.*", None, "appendix", _loss_scale, Fate.DROPPED),
     goes("layer_decay", "read only with layer_scale: True"),
-    judged("layer_scale", None, None, lambda context, row, leaf: _switch(leaf, "per-layer learning rates")),
-    judged("lr_scale", None, None, lambda context, row, leaf: _switch(leaf, "a learning rate scaled by the batch")),
+    vital("layer_scale", "per-layer learning rates: PyNative mode has one rate"),
+    vital("lr_scale", "a learning rate scaled by the batch: write the scaled rate into lr_schedule"),
     goes("lr_scale_factor", "read only with lr_scale: True"),
 )
-
-
-def _switch(leaf: Leaf, what: str) -> Outcome:
-    if leaf_value(leaf) in (False, None):
-        return dropped("off, as in PyNative mode")
-    return refused(f"{what}: PyNative mode has no counterpart")

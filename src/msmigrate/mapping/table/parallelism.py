@@ -1,11 +1,13 @@
 """Rows of the manual's sections 5 and 11.4: how ranks share the work."""
 
-import math
-
+from msmigrate.mapping.back import schedule
+from msmigrate.mapping.back import settings as back
+from msmigrate.mapping.back.context import always
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
-from msmigrate.mapping.rows import Row, computed, derived, goes, judged, leaf_value
-from msmigrate.options import ExpertMesh
+from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value
+from msmigrate.mapping.switches import spared
+from msmigrate.mapping.table.model import effective_value
 from msmigrate.yaml.nodes import Leaf
 
 _RESET = "use_parallel or parallel_mode reset it to 1"
@@ -19,12 +21,9 @@ def _degree(name: str, pynative: str) -> tuple[Row, Row]:
             return written(Fate.COMPUTED, pynative, 1, _RESET)
         return row.carry(leaf)
 
-    def default(context: Context) -> Outcome:
-        return written(Fate.DEFAULT, pynative, 1, f"graph mode's default {name} is 1")
-
     return (
         judged(f"parallel_config.{name}", pynative, "5.2", rule),
-        derived(pynative, "5.1", default),
+        default_of(name, pynative, "5.1", 1),
     )
 
 
@@ -37,54 +36,10 @@ def _shard(context: Context) -> Outcome:
 
 
 def check_ranks(context: Context) -> None:
-    """Note degrees and batches that the PyNative run cannot have on the graph run's devices, and facts that clash."""
-    world = context.world().value
-    if not isinstance(world, int):
-        return
-    in_file = context.devices_of_degrees()
-    if in_file is not None and in_file != world:
+    """Note a number of devices that clashes with the file; what the degrees need, the start-up rules tell."""
+    world, in_file = context.world().value, context.devices_of_degrees()
+    if isinstance(world, int) and in_file is not None and in_file != world:
         context.note(f"--world {world} is not the {in_file} devices of the file's degrees (dp·mp·pp)")
-    tensor, expert = context.degree("model_parallel"), context.degree("expert_parallel")
-    for reading, ranks in ((ExpertMesh.PRODUCT, tensor * expert), (ExpertMesh.NESTED, math.lcm(tensor, expert))):
-        if world % ranks:
-            context.note(
-                f"{world} devices are no multiple of the {ranks} ranks that tensor_parallel {tensor} and "
-                f"expert_parallel {expert} need {_READINGS[reading]}"
-            )
-    ranks = tensor * expert if context.options.expert_mesh is ExpertMesh.PRODUCT else tensor
-    if world % ranks == 0:
-        _check_batch(context, world, ranks)
-
-
-_READINGS = {
-    ExpertMesh.PRODUCT: "under the manual's formula, tensor_parallel × expert_parallel × data_parallel (section 11.4)",
-    ExpertMesh.NESTED: "in MindFormers 2.x, where expert_parallel divides data_parallel × tensor_parallel",
-}
-
-
-def _check_batch(context: Context, world: int, ranks: int) -> None:
-    batch = context.global_batch()
-    local = context.options.overrides.get("training.local_batch_size", context.batch_factors().batch_size)
-    if batch is None or not isinstance(local, int):
-        return
-    if batch.value % local:
-        context.note(
-            f"global_batch_size {batch.value} is not a multiple of local_batch_size {local}: it runs on no number of "
-            f"ranks; nearest legal values: {_nearest(batch.value, local)}"
-        )
-        return
-    data_parallel = world // ranks
-    unit = local * data_parallel
-    if batch.value % unit:
-        context.note(
-            f"global_batch_size {batch.value} is not a multiple of local_batch_size {local} × data_parallel "
-            f"{data_parallel} ({world} ranks / {ranks}); nearest legal values there: {_nearest(batch.value, unit)}"
-        )
-
-
-def _nearest(value: int, unit: int) -> str:
-    below, above = value // unit * unit, -(-value // unit) * unit
-    return f"{below} and {above}" if below else str(above)
 
 
 def _sequence_parallel(context: Context) -> Outcome | None:
@@ -100,6 +55,12 @@ def _pipeline(context: Context, row: Row, leaf: Leaf) -> Outcome:
     stages = context.degree("pipeline_stage")
     if stages == 1:
         return dropped("one stage: nothing to fold")
+    layers = effective_value(context, "num_hidden_layers")
+    share = f"all {layers} layers" if isinstance(layers, int) else "all layers"
+    context.note(
+        f"`parallel_config.pipeline_stage` (line {leaf.node.span.start.line}): {stages} stages are folded, so every "
+        f"device holds {share} instead of the layers of one stage: expect more memory per device"
+    )
     return dropped(
         f"{stages} pipeline stages are folded: PyNative mode holds all layers on every rank, and the devices become "
         "data-parallel ranks; global_batch_size keeps the batch",
@@ -124,10 +85,26 @@ def _mode(context: Context, row: Row, leaf: Leaf) -> Outcome:
     return dropped("every degree of the graph run is 1 in this mode; written so", pynative="training.global_batch_size")
 
 
+def _gradients_mean(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    """Data-parallel mode adds gradients up unless told to average; the other modes average in the loss."""
+    data_parallel = context.graph.flag("use_parallel", True) and context.graph.integer("parallel.parallel_mode", 1) == 0
+    if leaf_value(leaf) is not False or not data_parallel or context.world().value == 1:
+        return dropped("gradients are averaged, as in PyNative mode")
+    return refused(
+        "in data-parallel mode gradients_mean: False adds the gradients of the devices up; PyNative mode averages them",
+        advice="scale max_grad_norm and eps by the devices, or go on with --allow-lossy",
+    )
+
+
+_PIECES = "a pipeline of sequence pieces; the stages are folded"
 _PARALLEL = "PyNative mode manages the parallel context itself"
 
+_ALWAYS_SHARDED = "PyNative mode always shards optimizer state"
+_SHARDED_BY = "PyNative mode shards by parallelism.data_parallel_shard"
+_OPTIMIZER = "parallel.parallel_optimizer_config"
+
 ROWS: tuple[Row, ...] = (
-    computed("parallel_config.data_parallel", "parallelism.data_parallel_shard", "5.2"),
+    computed("parallel_config.data_parallel", "parallelism.data_parallel_shard", "5.2", back=schedule.data_parallel),
     derived("parallelism.data_parallel_shard", "5.1", _shard),
     *_degree("model_parallel", "parallelism.tensor_parallel"),
     *_degree("expert_parallel", "parallelism.expert_parallel"),
@@ -136,25 +113,46 @@ ROWS: tuple[Row, ...] = (
         "parallelism.sequence_parallel",
         "5.2",
         "without tensor parallelism there is no sequence parallelism",
+        back=back.sequence_parallel,
     ),
     derived("parallelism.sequence_parallel", None, _sequence_parallel, lost=Effect.MEMORY),
-    judged("parallel_config.pipeline_stage", None, "5.2", _pipeline, Fate.DROPPED),
+    judged(
+        "parallel_config.pipeline_stage",
+        None,
+        "5.2",
+        _pipeline,
+        Fate.DROPPED,
+        back=always("parallel_config.pipeline_stage", 1, "PyNative mode holds all layers on every rank"),
+    ),
     judged("parallel_config.context_parallel", None, None, _context_parallel, Fate.DROPPED),
     goes("parallel_config.gradient_aggregation_group", "communication of graph mode", "5.2", Effect.SPEED),
     goes("parallel_config.vocab_emb_dp", "a split of the embedding; same numbers", "appendix", Effect.MEMORY),
-    goes("parallel_config.optimizer_shard", "PyNative mode always shards optimizer state", None, Effect.MEMORY),
-    goes("parallel_config.seq_split_num", "a pipeline of sequence pieces; the stages are folded", None, Effect.SPEED),
-    goes("parallel_config.mem_coeff", "a weight of graph mode's strategy search", None, Effect.SPEED),
-    goes("parallel_config.ulysses_degree_in_cp", "part of context_parallel, which is 1", None, Effect.SPEED),
-    goes("parallel_config.context_parallel_algo", "part of context_parallel, which is 1", None, Effect.SPEED),
-    judged("parallel.parallel_mode", None, "5.2", _mode, Fate.DROPPED),
-    judged("use_parallel", None, "appendix", _mode, Fate.DROPPED),
-    goes("parallel.enable_parallel_optimizer", "PyNative mode always shards optimizer state", "5.2", Effect.MEMORY),
-    goes(
-        "parallel.parallel_optimizer_config.*",
-        "PyNative mode shards by parallelism.data_parallel_shard",
+    goes("parallel_config.optimizer_shard", _ALWAYS_SHARDED, None, Effect.MEMORY),
+    spared("parallel_config.seq_split_num", _PIECES, Effect.SPEED, idle=(1,)),
+    spared("parallel_config.mem_coeff", "a weight of graph mode's strategy search", Effect.SPEED),
+    goes("parallel_config.ulysses_degree_in_cp", "part of context_parallel, whose row decides"),
+    goes("parallel_config.context_parallel_algo", "part of context_parallel, whose row decides"),
+    judged(
+        "parallel.parallel_mode",
+        None,
         "5.2",
-        Effect.MEMORY,
+        _mode,
+        Fate.DROPPED,
+        back=always("parallel.parallel_mode", 1, "the mode in which the degrees hold"),
     ),
+    judged("parallel.gradients_mean", None, "5.2", _gradients_mean, Fate.REFUSED),
+    spared("parallel.enable_alltoall", _PARALLEL, Effect.SPEED, "5.2"),
+    spared("parallel.auto_pipeline", "the stages are folded", Effect.SPEED),
+    judged(
+        "use_parallel",
+        None,
+        "appendix",
+        _mode,
+        Fate.DROPPED,
+        back=always("use_parallel", True, "the degrees hold only with it"),
+    ),
+    goes("parallel.enable_parallel_optimizer", _ALWAYS_SHARDED, "5.2", Effect.MEMORY, back.parallel_optimizer),
+    goes(f"{_OPTIMIZER}.optimizer_weight_shard_size", _SHARDED_BY, "5.2", Effect.MEMORY, back.shard_size),
+    spared(f"{_OPTIMIZER}.*", _SHARDED_BY, Effect.MEMORY, "5.2"),
     goes("parallel.*", _PARALLEL, "5.2"),
 )

@@ -1,9 +1,12 @@
 """Rows of the manual's sections 6 and 7: which activations and which communication are computed again."""
 
+from msmigrate.mapping.back import recompute as back
+from msmigrate.mapping.back.recompute import ATTENTION, COMMUNICATION, MANUAL_COMMUNICATION
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.layers import cut, first_of_each, per_stage, ranges
+from msmigrate.mapping.layers import MOST_LAYERS, cut, first_of_each, per_stage, ranges
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
-from msmigrate.mapping.rows import Row, computed, derived, goes, judged, leaf_value
+from msmigrate.mapping.rows import Row, computed, derived, judged, leaf_value, turned_back
+from msmigrate.mapping.switches import spared
 from msmigrate.mapping.table.model import effective_value, model_value
 from msmigrate.problems import UserError
 from msmigrate.yaml.nodes import Leaf
@@ -11,12 +14,6 @@ from msmigrate.yaml.scalars import Value, spell
 
 _KEY = "recompute_config.recompute"
 _SELECT = "recompute_config.select_recompute"
-COMMUNICATION = r".*\.(allgather|reducescatter|alltoallsingle)"
-"""The communication slots that MindFormers 2.1 registers: `<module>.input.allgather`, `.output.reducescatter`, …"""
-MOST_LAYERS = 100_000
-"""Far past any model: a bound against typing errors."""
-MANUAL_COMMUNICATION = "mlp.router.all_gather"
-"""The slot that the manual names (section 10)."""
 
 
 def _all_layers(context: Context) -> list[int] | Outcome:
@@ -60,7 +57,10 @@ def _from_counts(context: Context, key: str, value: Value) -> list[int] | Outcom
     every = _all_layers(context)
     if isinstance(every, Outcome):
         return every
-    layers = len(every) - _mtp_layers(context)
+    extra = _mtp_layers(context)
+    if context.legacy:  # legacy models cut the layers of multi-token prediction like those of the decoder
+        extra = 0
+    layers = len(every) - extra
     stages = context.degree("pipeline_stage")
     interleave = _interleave(context)
     parts = cut(layers, stages, interleave, model_value(context, "offset") or 0)
@@ -70,7 +70,7 @@ def _from_counts(context: Context, key: str, value: Value) -> list[int] | Outcom
             return refused(problem, pynative="recompute.full_recompute_layer", effect=Effect.MEMORY, final=True)
     assert not isinstance(parts, str)
     assert not isinstance(counts, str)
-    return first_of_each(parts, counts, _mtp_layers(context))
+    return first_of_each(parts, counts, extra)
 
 
 def _interleave(context: Context) -> int:
@@ -132,7 +132,7 @@ def _selected(context: Context) -> Outcome | None:
     return written(
         Fate.COMPUTED,
         "recompute.select_module",
-        {"self_attention": ranges(ids)},
+        {ATTENTION: ranges(ids)},
         "graph mode's selective recompute covers operators of attention; PyNative mode names the module",
         effect=Effect.MEMORY,
     )
@@ -150,8 +150,12 @@ def _select_rule(context: Context, row: Row, leaf: Leaf) -> Outcome:
 
 
 def _patterns_rule(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    value = leaf_value(leaf)
+    if not value:
+        return dropped("off, as in PyNative mode", Effect.NONE, "recompute.select_module")
+    patterns = leaf.path[-1] if row.graph != _SELECT else value
     return dropped(
-        f"the pattern names modules of graph mode, {leaf_value(leaf)!r}; write PyNative module paths under "
+        f"the pattern names modules of graph mode, {patterns!r}; write PyNative module paths under "
         "recompute.select_module",
         Effect.MEMORY,
         "recompute.select_module",
@@ -190,22 +194,26 @@ def _comm_modules(context: Context) -> Outcome | None:
 
 
 ROWS: tuple[Row, ...] = (
-    computed(_KEY, "recompute.mode", "6.2", "off, as in PyNative mode"),
+    computed(_KEY, "recompute.mode", "6.2", "off, as in PyNative mode", back=back.recompute),
     derived("recompute.mode", "6.1", _mode),
-    derived("recompute.full_recompute_layer", "6.1", _layers),
+    derived("recompute.full_recompute_layer", "6.1", _layers, back=back.recompute),
     judged(_SELECT, "recompute.select_module", "6.2", _select_rule, Fate.COMPUTED),
+    turned_back(f"recompute.select_module.{ATTENTION}", back.select_recompute),
     judged(f"{_SELECT}.*", "recompute.select_module", "6.2", _patterns_rule, Fate.DROPPED),
-    derived("recompute.select_module", "6.1", _selected),
-    computed("recompute_config.mp_comm_recompute", "recompute_comm.enable", "7.2"),
+    derived("recompute.select_module", "6.1", _selected, back=back.other_modules),
+    computed("recompute_config.mp_comm_recompute", "recompute_comm.enable", "7.2", back=back.communication),
+    *(
+        turned_back(f"recompute_comm.select_module.{name}", back.communication)
+        for name in (COMMUNICATION, MANUAL_COMMUNICATION)
+    ),
     derived("recompute_comm.enable", "7.1", _comm_enable),
-    derived("recompute_comm.select_module", "7.1", _comm_modules),
-    goes(
+    derived("recompute_comm.select_module", "7.1", _comm_modules, back=back.other_communication),
+    spared(
         "recompute_config.parallel_optimizer_comm_recompute",
         "parallelism.reshard_after_forward_policy decides it in PyNative mode",
-        None,
         Effect.MEMORY,
     ),
-    goes("recompute_config.recompute_slice_activation", "graph mode only", None, Effect.MEMORY),
-    goes("recompute_config.select_comm_recompute", "select communication under recompute_comm", None, Effect.MEMORY),
-    goes("recompute_config.select_comm_recompute.*", "select communication under recompute_comm", None, Effect.MEMORY),
+    spared("recompute_config.recompute_slice_activation", "graph mode only", Effect.MEMORY),
+    spared("recompute_config.select_comm_recompute", "select communication under recompute_comm", Effect.MEMORY),
+    spared("recompute_config.select_comm_recompute.*", "select communication under recompute_comm", Effect.MEMORY),
 )

@@ -1,9 +1,12 @@
 """Rows of the manual's section 2: length, batch and randomness of the run."""
 
+from msmigrate.mapping.back import schedule as back
+from msmigrate.mapping.back import settings
+from msmigrate.mapping.back.context import always
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, refused, written
-from msmigrate.mapping.rows import Row, computed, derived, goes, renamed
-from msmigrate.mapping.schedule import Result, steps_per_epoch, total_steps
+from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, renamed
+from msmigrate.mapping.schedule import BatchFactors, Result, steps_per_epoch, total_steps
 from msmigrate.problems import UserError
 from msmigrate.yaml.scalars import spell
 
@@ -107,36 +110,55 @@ def _global_batch(context: Context) -> Outcome:
             "mode refuses values above 1 with use_legacy: False"
         )
     why = "samples of one optimizer step"
-    if factors.degrees_hold and factors.pipeline_stage == 1 and factors.micro_batch_num > 1:
-        why += f"; micro_batch_num {factors.micro_batch_num} has no effect with one pipeline stage"
-    if factors.pipeline_stage > 1 and factors.gradient_accumulation_steps > 1:
-        why += (
-            f"; gradient_accumulation_steps {factors.gradient_accumulation_steps} has no effect with "
-            f"{factors.pipeline_stage} pipeline stages"
-        )
+    idle = _idle_factor(factors)
+    if idle is not None:
+        path, reason = idle
+        context.note(f"`{path}` (line {context.graph.line(path)}): {reason}; global_batch_size is {batch.value}")
+        why += f"; {reason}"
     return written(Fate.COMPUTED, "training.global_batch_size", batch.value, why, arithmetic=batch.arithmetic)
 
 
-def _local_batch(context: Context) -> Outcome:
-    return written(Fate.DEFAULT, "training.local_batch_size", 1, "graph mode's default batch_size is 1")
+def _idle_factor(factors: BatchFactors) -> tuple[str, str] | None:
+    """The key that looks as if it multiplied the batch, which graph mode resets to 1, and why; None without one."""
+    micro, accumulation, stages = (
+        factors.micro_batch_num, factors.gradient_accumulation_steps, factors.pipeline_stage,
+    )  # fmt: skip
+    if not factors.degrees_hold:
+        return None
+    if stages == 1 and micro > 1:
+        return "parallel_config.micro_batch_num", f"micro_batch_num {micro} has no effect with one pipeline stage"
+    if stages > 1 and accumulation > 1:
+        reason = f"gradient_accumulation_steps {accumulation} has no effect with {stages} pipeline stages"
+        return "runner_config.gradient_accumulation_steps", reason
+    return None
 
 
-def _seed(context: Context) -> Outcome:
-    return written(Fate.DEFAULT, "training.seed", 1, "graph mode's default seed is 1, PyNative's is 42")
+def _deterministic(context: Context) -> Outcome | None:
+    """Bit-identical runs, which graph mode asks for by either of two keys."""
+    graph = context.graph
+    given = [graph.value(key) for key in _DETERMINISM if graph.value(key) is not None]
+    if not given:
+        return None
+    asked = any(value in (True, "ON") for value in given)
+    return written(Fate.RENAMED, "training.deterministic", asked, "bit-identical results for identical runs")
 
 
+_DETERMINISM = ("train_precision_sync", "context.deterministic")
 _STEPS = "training.steps"
+_SINK = "no step is lost to rounding"
 _BATCH = "training.global_batch_size"
 
 ROWS: tuple[Row, ...] = (
     renamed("seed", "training.seed", "2.2"),
-    derived("training.seed", "2.1", _seed),
-    renamed("runner_config.batch_size", "training.local_batch_size", "2.2"),
-    derived("training.local_batch_size", "2.1", _local_batch),
-    computed("runner_config.epochs", _STEPS, "2.2"),
-    computed("runner_config.sink_mode", _STEPS, "appendix"),
-    computed("runner_config.sink_size", _STEPS, "appendix"),
-    computed("runner_config.stop_step", _STEPS, None),
+    default_of("seed", "training.seed", "2.1", 1),
+    *(computed(key, "training.deterministic", None, "null, as if it were absent") for key in _DETERMINISM),
+    derived("training.deterministic", "2.1", _deterministic, back=settings.deterministic),
+    renamed("runner_config.batch_size", "training.local_batch_size", "2.2", back=back.batch_size),
+    default_of("batch_size", "training.local_batch_size", "2.1", 1),
+    computed("runner_config.epochs", _STEPS, "2.2", back=back.epochs),
+    computed("runner_config.sink_mode", _STEPS, "appendix", back=always("runner_config.sink_mode", True, _SINK)),
+    computed("runner_config.sink_size", _STEPS, "appendix", back=always("runner_config.sink_size", 1, _SINK)),
+    computed("runner_config.stop_step", _STEPS, None, back=back.stop_step),
     computed("callbacks[TrainCallBack].stop_step", _STEPS, None),
     goes("callbacks[TrainCallBack].type", "its stop_step decides training.steps"),
     computed("train_dataset.repeat", _STEPS, None),
@@ -144,7 +166,7 @@ ROWS: tuple[Row, ...] = (
     derived(_STEPS, "2.1", _steps),
     computed("parallel_config.micro_batch_num", _BATCH, "2.2"),
     computed("micro_batch_interleave_num", _BATCH, None),
-    computed("runner_config.gradient_accumulation_steps", _BATCH, "appendix"),
+    computed("runner_config.gradient_accumulation_steps", _BATCH, "appendix", back=back.accumulation),
     derived(_BATCH, "2.1", _global_batch),
     goes("runner_config.initial_epoch", "a resumed run takes its position from the checkpoint", "appendix"),
     Row("runner_config.sink_batch", None, Fate.DROPPED, Effect.NONE, "graph mode does not read it", "appendix"),
