@@ -2,11 +2,13 @@
 
 Usage: python benchmarks/fuzz_convert.py FOLDER_OR_FILE… [--mutants N] [--seed S]
 
-Prints a count of outcomes and the slowest conversion; exits with 1 and the mutant when a promise is broken.
+Prints one line: outcomes, the slowest conversion, broken promises. Exits with 1 when a promise is broken; the mutants
+that break one are printed before that line, each kind of fault once.
 """
 
 import argparse
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -117,6 +119,25 @@ def same(left: object, right: Value) -> bool:
     return repr(left) == repr(right)
 
 
+LIMIT_SECONDS = 5
+"""Longer than any conversion takes, on a loaded machine too."""
+
+
+def _too_long(signum: int, frame: object) -> None:
+    raise TimeoutError(f"no end after {LIMIT_SECONDS} s")
+
+
+def judged(text: str) -> tuple[str, Exception | None]:
+    """The outcome of a mutant, or "broken" with what was raised; a hang is ended after five seconds."""
+    signal.alarm(LIMIT_SECONDS)
+    try:
+        return outcome(text), None
+    except Exception as error:
+        return "broken", error
+    finally:
+        signal.alarm(0)
+
+
 def main() -> None:
     """Run the mutants."""
     parser = argparse.ArgumentParser()
@@ -126,21 +147,25 @@ def main() -> None:
     options = parser.parse_args()
     files = [file for path in options.paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
     texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+    signal.signal(signal.SIGALRM, _too_long)
     counts: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
     slowest = 0.0
     draw = random.Random(options.seed)
     for number in range(options.mutants):
         text = mutant(draw.choice(texts), draw)
         start = time.perf_counter()
-        try:
-            counts[outcome(text)] += 1
-        except Exception as error:
-            print(text)
-            sys.exit(f"mutant {number}: {type(error).__name__}: {error}")
+        name, error = judged(text)
         slowest = max(slowest, time.perf_counter() - start)
-    for name, count in counts.most_common():
-        print(f"{count:6} {name}")
-    print(f"slowest of {options.mutants}: {slowest:.2f} s")
+        counts[name] += 1
+        if error is not None:
+            fault = f"{type(error).__name__}: {error}"
+            faults[fault] += 1
+            if faults[fault] == 1:
+                print(f"{text}\n--- mutant {number}: {fault}", flush=True)
+    shown = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    print(f"{options.mutants} mutants of {len(files)} files: {shown}; slowest {slowest:.2f} s")
+    sys.exit(1 if faults else 0)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def graph_of(run: dict[str, int]) -> str:
     )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(RUNS)
 def test_a_run_played_sample_by_sample(run: dict[str, int]) -> None:
     per_rank = run["batch"] * (run["micro"] if run["stages"] > 1 else run["accumulation"])

@@ -65,11 +65,17 @@ class Context:
             if self.options.world not in (None, 1):
                 self.note(f"--world {self.options.world} does not count: use_parallel: False runs on one device")
             return Fact(1, "use_parallel: False")
+        devices = self.devices_of_degrees()
+        if not self.graph.given("use_parallel") and devices is not None and devices > 1:
+            self.note(
+                f"use_parallel is absent, which graph mode reads as False, one device; the file's degrees ask for "
+                f"{devices} and are taken as meant: write use_parallel: True or False to be sure"
+            )
         if self.options.world is not None:
             return Fact(self.options.world, "--world")
         if not self.degrees_hold:
             return Fact(None, "unknown")
-        return Fact(self.devices_of_degrees(), "dp·mp·pp" + ("·cp" if self.degree("context_parallel") > 1 else ""))
+        return Fact(devices, "dp·mp·pp" + ("·cp" if self.degree("context_parallel") > 1 else ""))
 
     def devices_of_degrees(self) -> int | None:
         """The product of the file's degrees; None when they do not hold."""

@@ -51,6 +51,8 @@ class Row:
     back: Back | None = None
     default: Value | Unknown = Unknown.DEFAULT
     """Graph mode's default of the value behind the pynative key, where it is known."""
+    about: str = ""
+    """What `rule` or `derive` decides, in one sentence for docs/mapping.md; without one `why` holds for every value."""
 
     def decide(self, context: Context, leaf: Leaf) -> Outcome:
         """The outcome for a leaf that the row matches."""
@@ -121,9 +123,11 @@ def judged(
     fate: Fate = Fate.RENAMED,
     why: str = "",
     back: Back | None = None,
+    about: str = "",
+    effect: Effect = Effect.NONE,
 ) -> Row:
-    """A key whose fate depends on its value or on other keys."""
-    return Row(graph, pynative, fate, Effect.NONE, why, manual, rule=rule, back=back)
+    """A key whose fate depends on its value or on other keys; `about` says how, `effect` is the gravest."""
+    return Row(graph, pynative, fate, effect, why, manual, rule=rule, back=back, about=about)
 
 
 def derived(
@@ -133,11 +137,13 @@ def derived(
     lost: Effect = Effect.TRAINING,
     back: Back | None = None,
     default: Value | Unknown = Unknown.DEFAULT,
+    about: str = "",
 ) -> Row:
-    """A pynative key that is worked out from the whole file."""
+    """A pynative key that is worked out from the whole file; `about` says how."""
     return Row(
-        None, pynative, Fate.COMPUTED, Effect.NONE, "", manual, derive=derive, lost=lost, back=back, default=default
-    )
+        None, pynative, Fate.COMPUTED, Effect.NONE, "", manual, derive=derive, lost=lost, back=back, default=default,
+        about=about,
+    )  # fmt: skip
 
 
 def turned_back(pynative: str, back: Back) -> Row:
@@ -160,7 +166,7 @@ def default_of(graph: str, pynative: str, manual: str, value: Value, applies: Ap
             return None
         return written(Fate.DEFAULT, pynative, value, why)
 
-    return derived(pynative, manual, derive, default=value)
+    return derived(pynative, manual, derive, default=value, about=why)
 
 
 def match(rows: Mapping[str, Row], key: str) -> Row | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, dropped, refused
 from msmigrate.mapping.table.model import canonical
+from msmigrate.options import Options
 from msmigrate.pynative import Config, Spec, specs_of
 from msmigrate.pynative.values import Mismatch, typed
 from msmigrate.yaml.document import value_of
@@ -22,8 +23,8 @@ def settle(context: Context, outcome: Outcome, lost: Effect) -> Outcome:
     spec = spec_of(outcome.pynative)
     if spec is None:
         return outcome
-    taken = _taken(context, outcome, spec, lost)
-    return taken if "[" in outcome.pynative else _typed(taken, spec)
+    found = taken(context.options, outcome, spec, lost)
+    return found if "[" in outcome.pynative else _typed(found, spec)
 
 
 def spec_of(pynative: str) -> Spec | None:
@@ -57,11 +58,11 @@ _LEARNS = ("training", "optimizer", "lr_scheduler", "train_dataset", "model")
 """Sections whose values decide what a run learns."""
 
 
-def _taken(context: Context, outcome: Outcome, spec: Spec, lost: Effect) -> Outcome:
+def taken(options: Options, outcome: Outcome, spec: Spec, lost: Effect) -> Outcome:
     """The decision after asking whether the target has the key: a loss that changes training is refused."""
-    if not spec.known_to(context.options.target):
-        reason = f"MindFormers {context.options.target} has no {spec.path}"
-    elif context.options.manual_only and not _in_manual(spec):
+    if not spec.known_to(options.target):
+        reason = f"MindFormers {options.target} has no {spec.path}"
+    elif options.manual_only and not _in_manual(spec):
         reason = f"the manual has no {spec.path}"
     else:
         return outcome

@@ -12,8 +12,16 @@ Translation = Callable[[Context, Row, Leaf, Architecture], Outcome]
 """Decides on a leaf of a model that has a counterpart."""
 
 
-def translated(graph: str, pynative: str | None, rule: Translation, fate: Fate = Fate.RENAMED, why: str = "") -> Row:
-    """A row for a key of a legacy model that has a counterpart."""
+def translated(
+    graph: str,
+    pynative: str | None,
+    rule: Translation,
+    fate: Fate = Fate.RENAMED,
+    why: str = "",
+    about: str = "",
+    effect: Effect = Effect.NONE,
+) -> Row:
+    """A row for a key of a legacy model that has a counterpart; `about` and `effect` as in `judged`."""
 
     def decide(context: Context, row: Row, leaf: Leaf) -> Outcome:
         found = counterpart(context.graph)
@@ -21,12 +29,12 @@ def translated(graph: str, pynative: str | None, rule: Translation, fate: Fate =
             return refused(found, final=True)
         return rule(context, row, leaf, found)
 
-    return judged(graph, pynative, None, decide, fate, why)
+    return judged(graph, pynative, None, decide, fate, why, about=about, effect=effect)
 
 
 def gone(graph: str, why: str, effect: Effect = Effect.NONE) -> Row:
     """A row for a key that no training number depends on."""
-    return translated(graph, None, lambda context, row, leaf, found: dropped(why, effect), Fate.DROPPED, why)
+    return translated(graph, None, lambda context, row, leaf, found: dropped(why, effect), Fate.DROPPED, why, effect=effect)
 
 
 def architecture(context: Context) -> Architecture | None:

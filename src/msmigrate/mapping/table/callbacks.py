@@ -37,6 +37,9 @@ _KEPT = {"MFLossMonitor": always("callbacks[MFLossMonitor].type", "MFLossMonitor
 
 SKIPS = "steps with a large gradient norm are skipped or trained again in graph mode; PyNative mode takes every step"
 _BIAS = "TopkBiasBalanceCallback"
+_STEERS = (
+    "dropped where the model section asks for the expert bias with the same rate, or nothing does; else refused"
+)
 
 
 def _expert_bias(context: Context, row: Row, leaf: Leaf) -> Outcome:
@@ -95,8 +98,16 @@ ROWS: tuple[Row, ...] = (
     *_spared_rows(),
     vital("callbacks[TrainingStateMonitor].use_skip_data_by_global_norm", SKIPS),
     vital("callbacks[TrainingStateMonitor].config.check_for_global_norm", SKIPS),
-    judged(f"callbacks[{_BIAS}].type", None, _APPENDIX, _expert_bias, Fate.DROPPED, back=expert_bias),
-    judged(f"callbacks[{_BIAS}].*", None, _APPENDIX, _expert_bias, Fate.DROPPED),
-    judged("callbacks[].*", None, _APPENDIX, _unheard_of, Fate.REFUSED),
-    judged("callbacks", None, _APPENDIX, _none, Fate.DROPPED),
+    judged(
+        f"callbacks[{_BIAS}].type", None, _APPENDIX, _expert_bias, Fate.DROPPED, back=expert_bias,
+        about=_STEERS, effect=Effect.TRAINING,
+    ),
+    judged(
+        f"callbacks[{_BIAS}].*", None, _APPENDIX, _expert_bias, Fate.DROPPED, about=_STEERS, effect=Effect.TRAINING
+    ),
+    judged(
+        "callbacks[].*", None, _APPENDIX, _unheard_of, Fate.REFUSED, effect=Effect.TRAINING,
+        about="refused: a callback that is not MindFormers' own, so what it does to training is not known",
+    ),
+    judged("callbacks", None, _APPENDIX, _none, Fate.DROPPED, about="dropped: no callbacks"),
 )

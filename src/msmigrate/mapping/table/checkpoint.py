@@ -2,7 +2,7 @@
 
 from msmigrate.mapping.back import checkpoint as back
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value, renamed
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value
@@ -126,13 +126,29 @@ def _always_loaded(name: str, value: Value, why: str) -> Row:
 
 
 ROWS: tuple[Row, ...] = (
-    judged("load_checkpoint", "checkpoint.load_path", "appendix", _load_path),
-    judged("pretrained_model_dir", "checkpoint.load_path", None, _pretrained),
+    judged(
+        "load_checkpoint", "checkpoint.load_path", "appendix", _load_path,
+        about="carried; PyNative mode loads safetensors, and a note tells of another load_ckpt_format",
+    ),
+    judged(
+        "pretrained_model_dir", "checkpoint.load_path", None, _pretrained, effect=Effect.TRAINING,
+        about="refused without --hf-config, which gives the model; carried where fine-tuning starts from its weights, "
+        "else dropped",
+    ),
     computed("resume_training", "checkpoint.no_load_optim", "appendix", back=back.resume_training),
-    derived("checkpoint.no_load_optim", "1.1", _no_load_optim),
-    judged("output_dir", "checkpoint.save_path", "appendix", _output_dir, Fate.COMPUTED, back=back.output_dir),
-    derived("checkpoint.enable_save", "1.1", _enable_save),
-    derived("checkpoint.save_path", "1.1", _save_path),
+    derived(
+        "checkpoint.no_load_optim", "1.1", _no_load_optim,
+        about="the opposite of resume_training, which is False in graph mode by default; a name is refused",
+    ),
+    judged(
+        "output_dir", "checkpoint.save_path", "appendix", _output_dir, Fate.COMPUTED, back=back.output_dir,
+        about="part of the folder that CheckpointMonitor saves into; dropped without this callback",
+    ),
+    derived("checkpoint.enable_save", "1.1", _enable_save, about="True with CheckpointMonitor, else False"),
+    derived(
+        "checkpoint.save_path", "1.1", _save_path,
+        about="CheckpointMonitor's directory, else output_dir/checkpoint; not written without the callback",
+    ),
     computed(f"{_MONITOR}.type", "checkpoint.enable_save", "appendix", back=back.monitor),
     computed(f"{_MONITOR}.directory", "checkpoint.save_path", None, back=back.directory),
     _saved("prefix", "checkpoint.prefix"),
@@ -149,6 +165,7 @@ ROWS: tuple[Row, ...] = (
         _no_save_optim,
         Fate.COMPUTED,
         back=back.save_optimizer,
+        about="the opposite of save_optimizer",
     ),
     goes("remove_redundancy", "how the loaded checkpoint was saved; PyNative checkpoints carry their layout"),
     renamed("balanced_load", "checkpoint.load_balanced", None),
@@ -163,6 +180,12 @@ ROWS: tuple[Row, ...] = (
     goes("transform_process_num", "PyNative mode fits a checkpoint to the layout while loading"),
     goes("use_legacy_format", "PyNative checkpoints have one format"),
     goes("resume_by_last_timestamp_ckpt", "PyNative mode resumes from the newest checkpoint of load_path"),
-    judged("resume_or_finetune_checkpoint", "checkpoint.load_path", None, _old_load, Fate.REFUSED),
-    judged("only_save_strategy", None, "appendix", _only_strategy, Fate.DROPPED),
+    judged(
+        "resume_or_finetune_checkpoint", "checkpoint.load_path", None, _old_load, Fate.REFUSED, effect=Effect.TRAINING,
+        about="refused when it names a checkpoint: the run_mode of old releases said whether that is resumed",
+    ),
+    judged(
+        "only_save_strategy", None, "appendix", _only_strategy, Fate.DROPPED, effect=Effect.TRAINING,
+        about="refused when True: such a graph run ends before it trains",
+    ),
 )

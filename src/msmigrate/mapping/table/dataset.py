@@ -3,7 +3,7 @@
 from msmigrate.mapping.back import settings as back
 from msmigrate.mapping.back.context import always
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, derived, goes, judged, leaf_value, renamed, same
 from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.nodes import Leaf
@@ -111,26 +111,38 @@ def _hugging_face_rows() -> tuple[Row, ...]:
         "use_broadcast_data",
     )
     rows = [renamed(f"{_GRAPH}.{name}", f"{_PYNATIVE}.{name}", None) for name in names]
-    rows.append(judged(f"{_GRAPH}.handler[].*", f"{_PYNATIVE}.handler", None, _handler))
+    about = "the list of handlers moves as a whole"
+    rows.append(judged(f"{_GRAPH}.handler[].*", f"{_PYNATIVE}.handler", None, _handler, about=about))
     return tuple(rows)
 
 
+_RESETS = "refused when True: masks and positions start again at the end of a document; set the loader's own keys"
+_SEEDED = f"carried; dropped at {READERS_DATA_SEED}, the readers' default seed of the sample order"
 _SECOND_MENTION = ("dataset_config", "dataset_config.*")
 
 ROWS: tuple[Row, ...] = (
-    judged(f"{_GRAPH}.type", f"{_PYNATIVE}.type", "8.2", _loader, back=back.loader(LOADERS)),
-    derived(f"{_PYNATIVE}.type", "8.1", _no_loader),
+    judged(
+        f"{_GRAPH}.type", f"{_PYNATIVE}.type", "8.2", _loader, back=back.loader(LOADERS), effect=Effect.TRAINING,
+        about=f"carried for {', '.join(LOADERS)}; others are refused",
+    ),
+    derived(f"{_PYNATIVE}.type", "8.1", _no_loader, about="refused: the file must name its loader"),
     renamed(f"{_GRAPH}.datasets_type", f"{_PYNATIVE}.datasets_type", "8.2"),
     renamed(f"{_GRAPH}.sizes", f"{_PYNATIVE}.sizes", "8.2"),
     renamed(f"{_GRAPH}.shuffle", f"{_PYNATIVE}.shuffle", "8.2"),
     *_config_rows(),
-    judged(f"{_GRAPH}.config.seed", f"{_PYNATIVE}.config.seed", "8.2", _seed),
-    judged(f"{_GRAPH}.config.random_seed", f"{_PYNATIVE}.config.seed", None, _seed),
+    judged(f"{_GRAPH}.config.seed", f"{_PYNATIVE}.config.seed", "8.2", _seed, about=_SEEDED),
+    judged(f"{_GRAPH}.config.random_seed", f"{_PYNATIVE}.config.seed", None, _seed, about=_SEEDED),
     goes(f"{_GRAPH}.config.num_dataset_builder_threads", "threads that build indices; same samples", "8.2"),
     *_hugging_face_rows(),
     renamed("train_dataset.input_columns", f"{_PYNATIVE}.column_names", "appendix", back=back.input_columns),
-    derived(f"{_PYNATIVE}.column_names", "8.1", _columns),
-    judged("train_dataset.construct_args_key", f"{_PYNATIVE}.column_names", None, _construct_order, Fate.DROPPED),
+    derived(
+        f"{_PYNATIVE}.column_names", "8.1", _columns,
+        about="the columns that the mask flags make of Megatron data, which graph mode takes without input_columns",
+    ),
+    judged(
+        "train_dataset.construct_args_key", f"{_PYNATIVE}.column_names", None, _construct_order, Fate.DROPPED,
+        about="dropped: the order of graph mode's construct arguments; PyNative models take columns by name",
+    ),
     same("train_dataset.drop_remainder", "8.2"),
     same("train_dataset.num_parallel_workers", "8.2"),
     same("train_dataset.prefetch_size", "8.1"),
@@ -142,8 +154,8 @@ ROWS: tuple[Row, ...] = (
         "the readers take it under dataloader only",
     ),
     goes("train_dataset.seed", "the sample order follows data_loader.config.seed"),
-    judged("train_dataset.eod_reset", None, None, _eod_reset, Fate.REFUSED),
-    judged("train_dataset.eos_reset", None, None, _eod_reset, Fate.REFUSED),
+    judged("train_dataset.eod_reset", None, None, _eod_reset, Fate.REFUSED, about=_RESETS, effect=Effect.TRAINING),
+    judged("train_dataset.eos_reset", None, None, _eod_reset, Fate.REFUSED, about=_RESETS, effect=Effect.TRAINING),
     goes("train_dataset.batch_size", "runner_config.batch_size overrides it"),
     *(goes(f"train_dataset_task.{name}", "a second mention of train_dataset", "8.2") for name in _SECOND_MENTION),
     goes(

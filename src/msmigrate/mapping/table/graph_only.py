@@ -53,6 +53,7 @@ def _trains(context: Context, row: Row, leaf: Leaf) -> Outcome:
     return dropped("PyNative mode trains")
 
 
+_TRAINS = "dropped for train and finetune; others are refused, for only training has a PyNative counterpart"
 TRAINER = "CausalLanguageModelingTrainer"
 
 
@@ -124,10 +125,15 @@ _UPLOADS = (
 )
 
 ROWS: tuple[Row, ...] = (
-    judged("run_mode", None, _APPENDIX, _run_mode, Fate.DROPPED, back=run_mode),
+    judged(
+        "run_mode", None, _APPENDIX, _run_mode, Fate.DROPPED, back=run_mode, about=_TRAINS, effect=Effect.TRAINING
+    ),
     turned_back("run_mode", run_mode),
-    judged("run_status", None, None, _run_mode, Fate.DROPPED),
-    judged("do_train", None, None, _trains, Fate.DROPPED),
+    judged("run_status", None, None, _run_mode, Fate.DROPPED, about=_TRAINS, effect=Effect.TRAINING),
+    judged(
+        "do_train", None, None, _trains, Fate.DROPPED, effect=Effect.TRAINING,
+        about="refused when False: only training has a PyNative counterpart",
+    ),
     judged(
         "use_legacy",
         None,
@@ -135,6 +141,8 @@ ROWS: tuple[Row, ...] = (
         _use_legacy,
         Fate.DROPPED,
         back=always("use_legacy", False, "PyNative models are mcore models"),
+        about="dropped; a legacy model is translated where PyNative mode has one that computes the same, else refused",
+        effect=Effect.TRAINING,
     ),
     goes("print_separate_loss", "logging only; the training loss is the same"),
     vital(
@@ -153,6 +161,8 @@ ROWS: tuple[Row, ...] = (
         _trainer,
         Fate.DROPPED,
         back=always("trainer.type", TRAINER, "graph mode's trainer of language models"),
+        about=f"dropped for {TRAINER}; trainers of other tasks are refused",
+        effect=Effect.TRAINING,
     ),
     goes("trainer.model_name", "PyNative mode has one trainer", _APPENDIX, back=model_name),
     goes("base_config", "the files that it names are merged into this one"),
@@ -164,7 +174,10 @@ ROWS: tuple[Row, ...] = (
     goes("runner_config.per_epoch_size", "how often graph mode prints", _APPENDIX),
     goes("runner_config.has_trained_epoches", "a resumed run takes its position from the checkpoint", _APPENDIX),
     goes("runner_config.has_trained_steps", "a resumed run takes its position from the checkpoint", _APPENDIX),
-    judged("context.ascend_config.precision_mode", None, _APPENDIX, _precision_mode, Fate.REFUSED),
+    judged(
+        "context.ascend_config.precision_mode", None, _APPENDIX, _precision_mode, Fate.REFUSED, effect=Effect.TRAINING,
+        about="dropped for must_keep_origin_dtype, which PyNative mode does; others are refused",
+    ),
     *(spared(f"context.{name}", _DEVICE, effect, _APPENDIX) for name, effect in _DEVICE_KEYS.items()),
     goes("context.*", _DEVICE, _APPENDIX),
     goes("monitor_config.*", _LOGS),
@@ -172,8 +185,14 @@ ROWS: tuple[Row, ...] = (
     *(goes(name, "PyNative mode does not evaluate while training") for name in _EVALUATION_KEYS),
     *(goes(name, "graph mode's data tuning") for name in _TUNING_KEYS),
     Row("swap_config.*", None, Fate.DROPPED, Effect.MEMORY, "activations stay on the device", None, rule=_swap),
-    judged("ignore_data_skip", None, None, _ignore_data_skip, Fate.REFUSED),
-    judged("data_skip_steps", None, None, _data_skip_steps, Fate.REFUSED),
+    judged(
+        "ignore_data_skip", None, None, _ignore_data_skip, Fate.REFUSED, effect=Effect.TRAINING,
+        about="refused when True: a resumed run would start the data anew, and PyNative mode goes on where it was",
+    ),
+    judged(
+        "data_skip_steps", None, None, _data_skip_steps, Fate.REFUSED, effect=Effect.TRAINING,
+        about="refused above 0: a resumed run would pass over data, and PyNative mode goes on where it was",
+    ),
     goes("enable_mindio_ttp_save_ckpt", "a rescue of checkpoints on failing hardware; training is the same"),
     goes("use_graceful_exit", "how a run is stopped; training is the same"),
     goes("use_checkpoint_health_monitor", "a check of saved checkpoints; training is the same"),

@@ -14,7 +14,7 @@ from msmigrate.mapping.switches import spared, vital_section
 from msmigrate.pynative import Model, Spec, Use, asks_for_nothing, specs_of
 from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, MSRT_ONLY, READER_DEFAULTS
 from msmigrate.yaml.nodes import Leaf
-from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.scalars import Value, spell
 
 SECTION = "model.model_config"
 
@@ -263,7 +263,14 @@ def _read_under_another_name(name: str) -> Row:
             f"the MindFormers readers ignore {name} and would take {READER_DEFAULTS[reader]}",
         )
 
-    return derived(f"model.{reader}", None, derive, back=twin(name, reader))
+    about = (
+        f"the value of {name}, which the MindFormers readers ignore; not written at {spell(READER_DEFAULTS[reader])}, "
+        "what they take anyway"
+    )
+    return derived(f"model.{reader}", None, derive, back=twin(name, reader), about=about)
+
+
+COMPLETED = "what the file leaves out: from --hf-config, else the class default where the section gives no shape"
 
 
 def _completed(name: str) -> Row:
@@ -272,7 +279,7 @@ def _completed(name: str) -> Row:
     def derive(context: Context) -> Outcome | None:
         return completion(context, name)
 
-    return derived(f"model.{name}", "9.1", derive)
+    return derived(f"model.{name}", "9.1", derive, about=COMPLETED)
 
 
 def completion(context: Context, name: str) -> Outcome | None:
@@ -289,7 +296,7 @@ def completion(context: Context, name: str) -> Outcome | None:
         return written(Fate.DEFAULT, "model.architectures", ARCHITECTURES[kind], f"the class of {kind}")
     if any(model_value(context, key) is not None for key in SHAPE):
         return None
-    return _from_family(name, kind)
+    return from_family(name, kind)
 
 
 def _from_hugging_face(context: Context, name: str, config: Mapping[str, Value]) -> Outcome | None:
@@ -313,7 +320,8 @@ def _worth_writing(spec: Spec, value: Value) -> bool:
     return not (spec.key.use is Use.REFUSED and asks_for_nothing(spec, value))
 
 
-def _from_family(name: str, kind: str | None) -> Outcome | None:
+def from_family(name: str, kind: str | None) -> Outcome | None:
+    """A model key with the default of its family's class; None where the class has none worth writing."""
     defaults = FAMILY_DEFAULTS.get(kind or "", {})
     spelling = next((known for known in spellings(name) if known in defaults), None)
     if spelling is None or kind not in ARCHITECTURES:
@@ -353,38 +361,61 @@ GENERATION = (
 )  # fmt: skip
 """Model keys of text generation."""
 _FUSION = "a fusion of graph mode; the same numbers"
+_LEGACY = "refused: it names a legacy class, and the file is not one of a legacy model"
+_FLOAT = "carried as a float: the readers refuse a whole number here"
 
 
-def _judged(name: str, rule: Rule, manual: str = "9.1", back: Back | None = None) -> Row:
-    return judged(f"{SECTION}.{name}", f"model.{name}", manual, rule, Fate.FLATTENED, back=back)
+def _judged(
+    name: str, rule: Rule, about: str, manual: str = "9.1", back: Back | None = None, effect: Effect = Effect.NONE
+) -> Row:
+    path = f"{SECTION}.{name}"
+    return judged(path, f"model.{name}", manual, rule, Fate.FLATTENED, back=back, about=about, effect=effect)
 
 
 ROWS: tuple[Row, ...] = (
-    judged("model.arch", None, None, _legacy_class, Fate.REFUSED),
-    judged("model.arch.type", None, None, _legacy_class, Fate.REFUSED),
+    judged("model.arch", None, None, _legacy_class, Fate.REFUSED, about=_LEGACY, effect=Effect.TRAINING),
+    judged("model.arch.type", None, None, _legacy_class, Fate.REFUSED, about=_LEGACY, effect=Effect.TRAINING),
     goes("model.arch.*", "part of a legacy model's registration"),
-    judged(f"{SECTION}.type", None, None, _legacy_class, Fate.REFUSED),
+    judged(f"{SECTION}.type", None, None, _legacy_class, Fate.REFUSED, about=_LEGACY, effect=Effect.TRAINING),
     goes(f"{SECTION}.auto_register", "part of a legacy model's registration"),
     *(_graph_only(name, "text generation only; training is the same") for name in GENERATION),
-    _judged("model_type", _model_type),
-    _judged("architectures", _architectures),
-    _judged(_BALANCING, _balancing, "10", balancing),
-    derived(f"model.{_BALANCING}", "10", _balancing_left_out),
-    _judged("compute_dtype", _compute_dtype, "10"),
-    _judged("moe_expert_capacity_factor", _capacity, "10"),
+    _judged("model_type", _model_type, "carried; a note tells where MindFormers has no PyNative model of the type"),
+    _judged("architectures", _architectures, "one word instead of a list of one; a longer list is refused"),
+    _judged(
+        _BALANCING, _balancing,
+        f"carried; {' and '.join(_CLOSEST)} are refused while moe_aux_loss_coeff is not 0, --allow-lossy writes the "
+        "closest",
+        "10", balancing, Effect.TRAINING,
+    ),
+    derived(
+        f"model.{_BALANCING}", "10", _balancing_left_out,
+        about=f"refused with moe_aux_loss_coeff above 0: graph mode's default {_DEFAULT_BALANCING} has no counterpart; "
+        "--allow-lossy writes the closest",
+    ),
+    _judged(
+        "compute_dtype", _compute_dtype, "carried; float16 without runner_wrapper is refused, for it needs loss scaling",
+        "10", effect=Effect.TRAINING,
+    ),
+    _judged(
+        "moe_expert_capacity_factor", _capacity, "refused above 0, where tokens are dropped: PyNative layers drop none",
+        "10", effect=Effect.TRAINING,
+    ),
     *vital_section(f"{SECTION}.pet_config", "low-rank adapters: without them the whole model is trained"),
     _graph_only("use_seq_parallel", "parallel_config.use_seq_parallel decides; the readers refuse it here"),
     _graph_only("parallel_config", "the top-level parallel_config decides; the readers refuse it here"),
     _graph_only("parallel_config.*", "the top-level parallel_config decides; the readers refuse it here"),
-    _judged("attention_dropout", _dropout, "10"),
-    _judged("hidden_dropout", _dropout, "10"),
+    _judged("attention_dropout", _dropout, _FLOAT, "10"),
+    _judged("hidden_dropout", _dropout, _FLOAT, "10"),
     _graph_only("offset", "layers per pipeline stage; the stages are folded", Effect.MEMORY, back=offset),
     _graph_only("pp_interleave_num", "virtual pipeline stages; the stages are folded", Effect.SPEED, (1,), interleave),
     _graph_only("use_attn_mask_compression", "a mask form of graph mode; the same numbers", Effect.MEMORY),
     _graph_only("apply_rope_fusion", _FUSION, Effect.SPEED),
     _graph_only("bias_swiglu_fusion", _FUSION, Effect.SPEED),
     _graph_only("use_fused_ops_topkrouter", _FUSION, Effect.SPEED),
-    judged(f"{SECTION}.*", "model.*", "9.1", _key, Fate.FLATTENED),
+    judged(
+        f"{SECTION}.*", "model.*", "9.1", _key, Fate.FLATTENED,
+        about="a key that no release reads is not carried: fate unknown",
+    ),
     goes("moe_config.*", "mcore models do not read it; model.model_config decides"),
     _read_under_another_name("scaling_factor"),
     _read_under_another_name("scoring_func"),

@@ -11,7 +11,7 @@ from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, jud
 from msmigrate.mapping.switches import spared, vital
 from msmigrate.mapping.table.model import model_value
 from msmigrate.yaml.nodes import Leaf
-from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.scalars import Value, spell
 
 _BETAS: Value = [0.9, 0.999]
 """Graph mode's default betas."""
@@ -131,25 +131,43 @@ def _betas(context: Context) -> Outcome:
     return written(Fate.DEFAULT, "optimizer.betas", _BETAS, "graph mode's default betas; PyNative's are 0.9, 0.95")
 
 
+_SCALED = (
+    "dropped: the loss scale is divided out of the gradients again; refused with compute_dtype float16, which needs it"
+)
+
 ROWS: tuple[Row, ...] = (
-    judged("optimizer.type", "optimizer.type", "3.2", _type, Fate.SAME, back=back.optimizer_type),
+    judged(
+        "optimizer.type", "optimizer.type", "3.2", _type, Fate.SAME, back=back.optimizer_type, effect=Effect.TRAINING,
+        about="AdamW is carried, FusedAdamW becomes AdamW; others are refused, --allow-lossy turns those without bias "
+        "correction into AdamW",
+    ),
     same("optimizer.betas", "3.2"),
     same("optimizer.eps", "3.2"),
     same("optimizer.weight_decay", "3.2"),
     default_of("optimizer", "optimizer.type", "3.1", "AdamW"),
     judged("optimizer.beta1", "optimizer.betas", None, _beta, Fate.COMPUTED),
     judged("optimizer.beta2", "optimizer.betas", None, _beta, Fate.COMPUTED),
-    derived("optimizer.eps", None, _eps),
-    derived("optimizer.betas", "3.1", _betas, default=_BETAS),
+    derived("optimizer.eps", None, _eps, about="1.0e-06 for AdamWeightDecay and its kind, whose default it is"),
+    derived(
+        "optimizer.betas", "3.1", _betas, default=_BETAS,
+        about=f"beta1 and beta2 in one list; graph mode's default betas are {spell(_BETAS)}",
+    ),
     default_of("weight_decay", "optimizer.weight_decay", "3.1", 0.0),
     spared("optimizer.swap", "optimizer state stays on the device", Effect.MEMORY, "3.2"),
     goes("optimizer.use_fused", "a fusion of graph mode; the same numbers", None, Effect.SPEED),
     vital("optimizer.amsgrad", "the largest second moment so far; PyNative mode's AdamW takes the present one"),
     vital("optimizer.maximize", "the objective goes up; PyNative mode's AdamW goes down"),
-    judged("optimizer.learning_rate", None, None, _own_rate, Fate.DROPPED),
+    judged(
+        "optimizer.learning_rate", None, None, _own_rate, Fate.DROPPED, effect=Effect.TRAINING,
+        about=f"dropped beside an lr_schedule, which decides; refused without one, unless it is {spell(DEFAULT_RATE)}",
+    ),
     computed("runner_wrapper.max_grad_norm", "training.max_norm", None, back=back.max_grad_norm),
     computed("runner_wrapper.use_clip_grad", "training.max_norm", None, back=back.use_clip_grad),
-    derived("training.max_norm", None, _max_norm),
+    derived(
+        "training.max_norm", None, _max_norm,
+        about="max_grad_norm where the graph run clips, else 1.0e+10, which never clips; without runner_wrapper graph "
+        "mode clips at 1.0",
+    ),
     judged(
         "runner_wrapper.type",
         None,
@@ -157,11 +175,15 @@ ROWS: tuple[Row, ...] = (
         _wrapper,
         Fate.DROPPED,
         back=always("runner_wrapper.type", _WRAPPERS[0], "the training step that clips"),
+        about=f"dropped for {' and '.join(_WRAPPERS)}, which compute what PyNative mode does; others are refused",
+        effect=Effect.TRAINING,
     ),
     goes("runner_wrapper.local_norm", "logging only; training is the same"),
     goes("runner_wrapper.enable_check_overflow", "PyNative mode takes every step"),
     vital("runner_wrapper.enable_global_norm", "an old name of clipping; write use_clip_grad and max_grad_norm"),
-    judged("runner_wrapper.sens", None, None, _loss_scale, Fate.DROPPED),
+    judged(
+        "runner_wrapper.sens", None, None, _loss_scale, Fate.DROPPED, about=_SCALED, effect=Effect.TRAINING
+    ),
     judged(
         "runner_wrapper.scale_sense",
         None,
@@ -169,8 +191,13 @@ ROWS: tuple[Row, ...] = (
         _loss_scale,
         Fate.DROPPED,
         back=always("runner_wrapper.scale_sense", 1.0, "PyNative mode does not scale the loss"),
+        about=_SCALED,
+        effect=Effect.TRAINING,
     ),
-    judged("runner_wrapper.scale_sense.*", None, "appendix", _loss_scale, Fate.DROPPED),
+    judged(
+        "runner_wrapper.scale_sense.*", None, "appendix", _loss_scale, Fate.DROPPED, about=_SCALED,
+        effect=Effect.TRAINING,
+    ),
     goes("layer_decay", "read only with layer_scale: True"),
     vital("layer_scale", "per-layer learning rates: PyNative mode has one rate"),
     vital("lr_scale", "a learning rate scaled by the batch: write the scaled rate into lr_schedule"),

@@ -22,7 +22,10 @@ def _degree(name: str, pynative: str) -> tuple[Row, Row]:
         return row.carry(leaf)
 
     return (
-        judged(f"parallel_config.{name}", pynative, "5.2", rule),
+        judged(
+            f"parallel_config.{name}", pynative, "5.2", rule,
+            about="carried; 1 where use_parallel or parallel_mode reset the degrees",
+        ),
         default_of(name, pynative, "5.1", 1),
     )
 
@@ -98,6 +101,7 @@ def _gradients_mean(context: Context, row: Row, leaf: Leaf) -> Outcome:
 
 _PIECES = "a pipeline of sequence pieces; the stages are folded"
 _PARALLEL = "PyNative mode manages the parallel context itself"
+_TELLS = "it tells whether the degrees of parallel_config hold; where they do not, each is written as 1"
 
 _ALWAYS_SHARDED = "PyNative mode always shards optimizer state"
 _SHARDED_BY = "PyNative mode shards by parallelism.data_parallel_shard"
@@ -105,7 +109,10 @@ _OPTIMIZER = "parallel.parallel_optimizer_config"
 
 ROWS: tuple[Row, ...] = (
     computed("parallel_config.data_parallel", "parallelism.data_parallel_shard", "5.2", back=schedule.data_parallel),
-    derived("parallelism.data_parallel_shard", "5.1", _shard),
+    derived(
+        "parallelism.data_parallel_shard", "5.1", _shard,
+        about="-1, over all data-parallel ranks; graph mode's data_parallel counts replicas",
+    ),
     *_degree("model_parallel", "parallelism.tensor_parallel"),
     *_degree("expert_parallel", "parallelism.expert_parallel"),
     computed(
@@ -115,7 +122,10 @@ ROWS: tuple[Row, ...] = (
         "without tensor parallelism there is no sequence parallelism",
         back=back.sequence_parallel,
     ),
-    derived("parallelism.sequence_parallel", None, _sequence_parallel, lost=Effect.MEMORY),
+    derived(
+        "parallelism.sequence_parallel", None, _sequence_parallel, lost=Effect.MEMORY,
+        about="True with model_parallel above 1, which MindFormers 2.1 needs; the same numbers",
+    ),
     judged(
         "parallel_config.pipeline_stage",
         None,
@@ -123,8 +133,13 @@ ROWS: tuple[Row, ...] = (
         _pipeline,
         Fate.DROPPED,
         back=always("parallel_config.pipeline_stage", 1, "PyNative mode holds all layers on every rank"),
+        about="folded: every rank holds all layers, and the devices become data-parallel ranks",
+        effect=Effect.MEMORY,
     ),
-    judged("parallel_config.context_parallel", None, None, _context_parallel, Fate.DROPPED),
+    judged(
+        "parallel_config.context_parallel", None, None, _context_parallel, Fate.DROPPED, effect=Effect.MEMORY,
+        about="dropped at 1; refused above, for each rank would hold whole sequences",
+    ),
     goes("parallel_config.gradient_aggregation_group", "communication of graph mode", "5.2", Effect.SPEED),
     goes("parallel_config.vocab_emb_dp", "a split of the embedding; same numbers", "appendix", Effect.MEMORY),
     goes("parallel_config.optimizer_shard", _ALWAYS_SHARDED, None, Effect.MEMORY),
@@ -139,8 +154,12 @@ ROWS: tuple[Row, ...] = (
         _mode,
         Fate.DROPPED,
         back=always("parallel.parallel_mode", 1, "the mode in which the degrees hold"),
+        about=_TELLS,
     ),
-    judged("parallel.gradients_mean", None, "5.2", _gradients_mean, Fate.REFUSED),
+    judged(
+        "parallel.gradients_mean", None, "5.2", _gradients_mean, Fate.REFUSED, effect=Effect.TRAINING,
+        about="refused when False in data-parallel mode, which then adds gradients up; else dropped",
+    ),
     spared("parallel.enable_alltoall", _PARALLEL, Effect.SPEED, "5.2"),
     spared("parallel.auto_pipeline", "the stages are folded", Effect.SPEED),
     judged(
@@ -150,6 +169,7 @@ ROWS: tuple[Row, ...] = (
         _mode,
         Fate.DROPPED,
         back=always("use_parallel", True, "the degrees hold only with it"),
+        about=_TELLS,
     ),
     goes("parallel.enable_parallel_optimizer", _ALWAYS_SHARDED, "5.2", Effect.MEMORY, back.parallel_optimizer),
     goes(f"{_OPTIMIZER}.optimizer_weight_shard_size", _SHARDED_BY, "5.2", Effect.MEMORY, back.shard_size),

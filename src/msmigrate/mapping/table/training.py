@@ -152,7 +152,10 @@ ROWS: tuple[Row, ...] = (
     renamed("seed", "training.seed", "2.2"),
     default_of("seed", "training.seed", "2.1", 1),
     *(computed(key, "training.deterministic", None, "null, as if it were absent") for key in _DETERMINISM),
-    derived("training.deterministic", "2.1", _deterministic, back=settings.deterministic),
+    derived(
+        "training.deterministic", "2.1", _deterministic, back=settings.deterministic,
+        about="True where one of the two graph keys is True or ON",
+    ),
     renamed("runner_config.batch_size", "training.local_batch_size", "2.2", back=back.batch_size),
     default_of("batch_size", "training.local_batch_size", "2.1", 1),
     computed("runner_config.epochs", _STEPS, "2.2", back=back.epochs),
@@ -163,11 +166,19 @@ ROWS: tuple[Row, ...] = (
     goes("callbacks[TrainCallBack].type", "its stop_step decides training.steps"),
     computed("train_dataset.repeat", _STEPS, None),
     computed("train_dataset.data_loader.num_samples", _STEPS, None),
-    derived(_STEPS, "2.1", _steps),
+    derived(
+        _STEPS, "2.1", _steps,
+        about="epochs × steps of an epoch (samples / global batch × repeat), rounded as sinking rounds, and no more "
+        "than stop_step; refused where the samples are not known (--samples)",
+    ),
     computed("parallel_config.micro_batch_num", _BATCH, "2.2"),
     computed("micro_batch_interleave_num", _BATCH, None),
     computed("runner_config.gradient_accumulation_steps", _BATCH, "appendix", back=back.accumulation),
-    derived(_BATCH, "2.1", _global_batch),
+    derived(
+        _BATCH, "2.1", _global_batch,
+        about="batch_size × data_parallel × micro_batch_interleave_num × micro_batch_num (with pipeline stages) or "
+        "gradient_accumulation_steps (without); batch_size × devices where the degrees do not hold (--world)",
+    ),
     goes("runner_config.initial_epoch", "a resumed run takes its position from the checkpoint", "appendix"),
     Row("runner_config.sink_batch", None, Fate.DROPPED, Effect.NONE, "graph mode does not read it", "appendix"),
 )
