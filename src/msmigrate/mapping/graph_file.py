@@ -1,6 +1,6 @@
 """A Graph-mode file as the graph trainer reads it: values by dotted path, and which family of files it belongs to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from msmigrate.problems import UserError
@@ -29,19 +29,18 @@ class GraphFile:
     """A parsed graph file."""
 
     document: Document
+    _found: dict[str, Node | None] = field(default_factory=dict, compare=False, repr=False)
+    """Nodes by path: rules ask for the same few hundred paths again and again."""
 
     def node(self, path: str) -> Node | None:
         """The node at a dotted path through mappings, aliases and merge keys; None when absent."""
-        node: Node = self.document.root
-        for part in path.split("."):
-            inside = resolved(node)
-            if not isinstance(inside, Mapping):
-                return None
-            found = next((entry.value for entry in effective_entries(inside) if entry.key.text == part), None)
-            if found is None:
-                return None
-            node = found
-        return node
+        if path not in self._found:
+            above, _, name = path.rpartition(".")
+            around = self.node(above) if above else self.document.root
+            inside = None if around is None else resolved(around)
+            entries = effective_entries(inside) if isinstance(inside, Mapping) else ()
+            self._found[path] = next((entry.value for entry in entries if entry.key.text == name), None)
+        return self._found[path]
 
     def value(self, path: str, default: Value = None) -> Value:
         """The value at a path; the default when the key is absent or null."""

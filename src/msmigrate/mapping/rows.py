@@ -249,7 +249,8 @@ class Table:
         for key in self.by_graph_path:
             while key:
                 parent = key.rpartition(".")[0]
+                found.setdefault(parent, set())
                 if not key.endswith("*"):
-                    found.setdefault(parent, set()).add(key)
+                    found[parent].add(key)
                 key = parent
         return {parent: frozenset(inside) for parent, inside in found.items()}

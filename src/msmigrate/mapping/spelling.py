@@ -20,9 +20,9 @@ class Section:
 def section_of(table: Table, graph: GraphFile, path: Path) -> Section | None:
     """The section that a path names, None when it is no section."""
     key = graph.row_key(path)
-    inside = [row for name, row in table.by_graph_path.items() if name.startswith(key + ".")]
-    if not inside:
+    if key not in table.children:
         return None
+    inside = [row for name, row in table.by_graph_path.items() if name.startswith(key + ".")]
     return Section(key, any(row.fate is not Fate.DROPPED for row in inside))
 
 

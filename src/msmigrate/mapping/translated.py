@@ -34,7 +34,11 @@ def translated(
 
 def gone(graph: str, why: str, effect: Effect = Effect.NONE) -> Row:
     """A row for a key that no training number depends on."""
-    return translated(graph, None, lambda context, row, leaf, found: dropped(why, effect), Fate.DROPPED, why, effect=effect)
+
+    def rule(context: Context, row: Row, leaf: Leaf, found: Architecture) -> Outcome:
+        return dropped(why, effect)
+
+    return translated(graph, None, rule, Fate.DROPPED, why, effect=effect)
 
 
 def architecture(context: Context) -> Architecture | None:

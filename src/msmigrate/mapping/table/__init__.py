@@ -10,6 +10,7 @@ from msmigrate.mapping.table import (
     callbacks,
     checkpoint,
     dataset,
+    experts,
     foreign_data,
     graph_only,
     learning_rate,
@@ -21,20 +22,21 @@ from msmigrate.mapping.table import (
     training,
 )
 
-SHARED: tuple[Row, ...] = (
-    *checkpoint.ROWS,
-    *training.ROWS,
-    *optimizer.ROWS,
-    *learning_rate.ROWS,
-    *parallelism.ROWS,
-    *recompute.ROWS,
-    *dataset.ROWS,
-    *foreign_data.ROWS,
-    *callbacks.ROWS,
-    *graph_only.ROWS,
-)
-"""Rows of everything outside the model section."""
-MCORE = Table((*SHARED, *model.ROWS))
+SUBJECTS: Mapping[str, tuple[Row, ...]] = {
+    "checkpoint": checkpoint.ROWS,
+    "training": training.ROWS,
+    "optimizer": optimizer.ROWS,
+    "learning_rate": learning_rate.ROWS,
+    "parallelism": parallelism.ROWS,
+    "recompute": recompute.ROWS,
+    "dataset": dataset.ROWS,
+    "foreign_data": foreign_data.ROWS,
+    "callbacks": callbacks.ROWS,
+    "graph_only": graph_only.ROWS,
+}
+"""Rows of everything outside the model section, by subject."""
+SHARED: tuple[Row, ...] = tuple(row for rows in SUBJECTS.values() for row in rows)
+MCORE = Table((*SHARED, *model.ROWS, *experts.ROWS))
 LEGACY = Table((*SHARED, *legacy.ROWS))
 
 ROWS: tuple[Row, ...] = MCORE.rows

@@ -37,9 +37,7 @@ _KEPT = {"MFLossMonitor": always("callbacks[MFLossMonitor].type", "MFLossMonitor
 
 SKIPS = "steps with a large gradient norm are skipped or trained again in graph mode; PyNative mode takes every step"
 _BIAS = "TopkBiasBalanceCallback"
-_STEERS = (
-    "dropped where the model section asks for the expert bias with the same rate, or nothing does; else refused"
-)
+_STEERS = "dropped where the model section asks for the expert bias with the same rate, or nothing does; else refused"
 
 
 def _expert_bias(context: Context, row: Row, leaf: Leaf) -> Outcome:
@@ -99,14 +97,23 @@ ROWS: tuple[Row, ...] = (
     vital("callbacks[TrainingStateMonitor].use_skip_data_by_global_norm", SKIPS),
     vital("callbacks[TrainingStateMonitor].config.check_for_global_norm", SKIPS),
     judged(
-        f"callbacks[{_BIAS}].type", None, _APPENDIX, _expert_bias, Fate.DROPPED, back=expert_bias,
-        about=_STEERS, effect=Effect.TRAINING,
+        f"callbacks[{_BIAS}].type",
+        None,
+        _APPENDIX,
+        _expert_bias,
+        Fate.DROPPED,
+        back=expert_bias,
+        about=_STEERS,
+        effect=Effect.TRAINING,
     ),
+    judged(f"callbacks[{_BIAS}].*", None, _APPENDIX, _expert_bias, Fate.DROPPED, about=_STEERS, effect=Effect.TRAINING),
     judged(
-        f"callbacks[{_BIAS}].*", None, _APPENDIX, _expert_bias, Fate.DROPPED, about=_STEERS, effect=Effect.TRAINING
-    ),
-    judged(
-        "callbacks[].*", None, _APPENDIX, _unheard_of, Fate.REFUSED, effect=Effect.TRAINING,
+        "callbacks[].*",
+        None,
+        _APPENDIX,
+        _unheard_of,
+        Fate.REFUSED,
+        effect=Effect.TRAINING,
         about="refused: a callback that is not MindFormers' own, so what it does to training is not known",
     ),
     judged("callbacks", None, _APPENDIX, _none, Fate.DROPPED, about="dropped: no callbacks"),

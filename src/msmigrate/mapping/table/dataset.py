@@ -122,7 +122,12 @@ _SECOND_MENTION = ("dataset_config", "dataset_config.*")
 
 ROWS: tuple[Row, ...] = (
     judged(
-        f"{_GRAPH}.type", f"{_PYNATIVE}.type", "8.2", _loader, back=back.loader(LOADERS), effect=Effect.TRAINING,
+        f"{_GRAPH}.type",
+        f"{_PYNATIVE}.type",
+        "8.2",
+        _loader,
+        back=back.loader(LOADERS),
+        effect=Effect.TRAINING,
         about=f"carried for {', '.join(LOADERS)}; others are refused",
     ),
     derived(f"{_PYNATIVE}.type", "8.1", _no_loader, about="refused: the file must name its loader"),
@@ -136,11 +141,17 @@ ROWS: tuple[Row, ...] = (
     *_hugging_face_rows(),
     renamed("train_dataset.input_columns", f"{_PYNATIVE}.column_names", "appendix", back=back.input_columns),
     derived(
-        f"{_PYNATIVE}.column_names", "8.1", _columns,
+        f"{_PYNATIVE}.column_names",
+        "8.1",
+        _columns,
         about="the columns that the mask flags make of Megatron data, which graph mode takes without input_columns",
     ),
     judged(
-        "train_dataset.construct_args_key", f"{_PYNATIVE}.column_names", None, _construct_order, Fate.DROPPED,
+        "train_dataset.construct_args_key",
+        f"{_PYNATIVE}.column_names",
+        None,
+        _construct_order,
+        Fate.DROPPED,
         about="dropped: the order of graph mode's construct arguments; PyNative models take columns by name",
     ),
     same("train_dataset.drop_remainder", "8.2"),

@@ -125,13 +125,16 @@ _UPLOADS = (
 )
 
 ROWS: tuple[Row, ...] = (
-    judged(
-        "run_mode", None, _APPENDIX, _run_mode, Fate.DROPPED, back=run_mode, about=_TRAINS, effect=Effect.TRAINING
-    ),
+    judged("run_mode", None, _APPENDIX, _run_mode, Fate.DROPPED, back=run_mode, about=_TRAINS, effect=Effect.TRAINING),
     turned_back("run_mode", run_mode),
     judged("run_status", None, None, _run_mode, Fate.DROPPED, about=_TRAINS, effect=Effect.TRAINING),
     judged(
-        "do_train", None, None, _trains, Fate.DROPPED, effect=Effect.TRAINING,
+        "do_train",
+        None,
+        None,
+        _trains,
+        Fate.DROPPED,
+        effect=Effect.TRAINING,
         about="refused when False: only training has a PyNative counterpart",
     ),
     judged(
@@ -175,7 +178,12 @@ ROWS: tuple[Row, ...] = (
     goes("runner_config.has_trained_epoches", "a resumed run takes its position from the checkpoint", _APPENDIX),
     goes("runner_config.has_trained_steps", "a resumed run takes its position from the checkpoint", _APPENDIX),
     judged(
-        "context.ascend_config.precision_mode", None, _APPENDIX, _precision_mode, Fate.REFUSED, effect=Effect.TRAINING,
+        "context.ascend_config.precision_mode",
+        None,
+        _APPENDIX,
+        _precision_mode,
+        Fate.REFUSED,
+        effect=Effect.TRAINING,
         about="dropped for must_keep_origin_dtype, which PyNative mode does; others are refused",
     ),
     *(spared(f"context.{name}", _DEVICE, effect, _APPENDIX) for name, effect in _DEVICE_KEYS.items()),
@@ -186,11 +194,21 @@ ROWS: tuple[Row, ...] = (
     *(goes(name, "graph mode's data tuning") for name in _TUNING_KEYS),
     Row("swap_config.*", None, Fate.DROPPED, Effect.MEMORY, "activations stay on the device", None, rule=_swap),
     judged(
-        "ignore_data_skip", None, None, _ignore_data_skip, Fate.REFUSED, effect=Effect.TRAINING,
+        "ignore_data_skip",
+        None,
+        None,
+        _ignore_data_skip,
+        Fate.REFUSED,
+        effect=Effect.TRAINING,
         about="refused when True: a resumed run would start the data anew, and PyNative mode goes on where it was",
     ),
     judged(
-        "data_skip_steps", None, None, _data_skip_steps, Fate.REFUSED, effect=Effect.TRAINING,
+        "data_skip_steps",
+        None,
+        None,
+        _data_skip_steps,
+        Fate.REFUSED,
+        effect=Effect.TRAINING,
         about="refused above 0: a resumed run would pass over data, and PyNative mode goes on where it was",
     ),
     goes("enable_mindio_ttp_save_ckpt", "a rescue of checkpoints on failing hardware; training is the same"),

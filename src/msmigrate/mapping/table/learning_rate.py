@@ -221,18 +221,30 @@ def _shape_rows() -> tuple[Row, ...]:
 
 ROWS: tuple[Row, ...] = (
     judged(
-        "lr_schedule.type", "lr_scheduler.type", "4.2", _type, effect=Effect.TRAINING,
+        "lr_schedule.type",
+        "lr_scheduler.type",
+        "4.2",
+        _type,
+        effect=Effect.TRAINING,
         about="carried, short names as the class; refused for a class that PyNative mode does not have, and where "
         "stop_step ends the run inside the schedule",
     ),
     derived("lr_scheduler.type", "4.1", _default_type, about=f"{DEFAULT_TYPE}, graph mode's default schedule"),
     judged(
-        "lr_schedule.learning_rate", "lr_scheduler.learning_rate", "4.2", _learning_rate, back=back.learning_rate,
+        "lr_schedule.learning_rate",
+        "lr_scheduler.learning_rate",
+        "4.2",
+        _learning_rate,
+        back=back.learning_rate,
         about=f"carried; dropped with {' and '.join(OWN_RATE)}, which take base_lr",
     ),
     default_of("learning_rate", "lr_scheduler.learning_rate", "4.1", 5e-5, _takes_a_rate),
     judged(
-        "lr_schedule.warmup_ratio", "lr_scheduler.warmup_ratio", "4.2", _given_ratio, back=back.warmup_ratio,
+        "lr_schedule.warmup_ratio",
+        "lr_scheduler.warmup_ratio",
+        "4.2",
+        _given_ratio,
+        back=back.warmup_ratio,
         about="carried where it gives the graph run's warm-up steps, else worked out so that it does",
     ),
     judged(
@@ -247,19 +259,32 @@ ROWS: tuple[Row, ...] = (
     turned_back("lr_scheduler.warmup_steps", back.warmup_steps),
     computed("lr_schedule.warmup_epochs", "lr_scheduler.warmup_ratio", None),
     derived(
-        "lr_scheduler.warmup_ratio", "4.1", _ratio,
+        "lr_scheduler.warmup_ratio",
+        "4.1",
+        _ratio,
         about="the ratio that gives the graph run's warm-up steps; refused where the warm-up is longer than the run",
     ),
     judged(
-        "lr_schedule.lr_end", "lr_scheduler.lr_end", "4.2", _lr_end,
+        "lr_schedule.lr_end",
+        "lr_scheduler.lr_end",
+        "4.2",
+        _lr_end,
         about="carried where the schedule uses it, else dropped",
     ),
     judged(
-        "lr_schedule.warmup_lr_init", "lr_scheduler.warmup_lr_init", "4.2", _warmup_lr_init,
+        "lr_schedule.warmup_lr_init",
+        "lr_scheduler.warmup_lr_init",
+        "4.2",
+        _warmup_lr_init,
         about="carried where there is a warm-up and it is not 0, else dropped",
     ),
     judged(
-        "lr_schedule.total_steps", None, "4.2", _total_steps, Fate.DROPPED, back=back.total_steps,
+        "lr_schedule.total_steps",
+        None,
+        "4.2",
+        _total_steps,
+        Fate.DROPPED,
+        back=back.total_steps,
         about="dropped where it is -1, the run's length, or of no consequence; else refused: PyNative mode lays the "
         "schedule out for training.steps",
         effect=Effect.TRAINING,

@@ -11,7 +11,7 @@ from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, carried, dro
 from msmigrate.mapping.rows import Row, derived, leaf_value
 from msmigrate.mapping.table.legacy_experts import EXPERT_ROWS
 from msmigrate.mapping.table.model import GENERATION, canonical, note_msrt_only
-from msmigrate.mapping.translated import Translation, architecture, gone, translated
+from msmigrate.mapping.translated import architecture, gone, translated
 from msmigrate.pynative.families import ARCHITECTURES, READER_DEFAULTS
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value, spell
@@ -20,6 +20,8 @@ _WIDTH = ("multiple_of", "ffn_dim_multiplier")
 _SWITCHES = ("attn_proj_has_bias", "return_extra_loss")
 _OTHER_NAMES = {"theta": "rope_theta", "embedding_init_type": "embedding_params_dtype"}
 """Keys that only legacy classes spell so; the others are aliases of pynative keys."""
+_CARRIED = "carried where the class reads it, else dropped"
+_REGISTRATION = "dropped: part of a legacy model's registration"
 
 
 def _key(context: Context, row: Row, leaf: Leaf, found: Architecture) -> Outcome:
@@ -60,6 +62,9 @@ def legacy_value(context: Context, found: Architecture, name: str) -> Value:
     return value
 
 
+CLASS_DEFAULT = "what the legacy class takes for an absent key, or has no key for because it is always so"
+
+
 def _default(pynative: str, names: list[str]) -> Row:
     """The value of a key that the file leaves to the class."""
 
@@ -73,7 +78,7 @@ def _default(pynative: str, names: list[str]) -> Row:
             return None
         return written(Fate.DEFAULT, f"model.{pynative}", value, f"{named(context.graph)}'s default {name}")
 
-    return derived(f"model.{pynative}", None, derive)
+    return derived(f"model.{pynative}", None, derive, about=CLASS_DEFAULT)
 
 
 def _fixed(pynative: str) -> Row:
@@ -86,7 +91,7 @@ def _fixed(pynative: str) -> Row:
         value, why = found.fixed[pynative]
         return written(Fate.DEFAULT, f"model.{pynative}", value, why)
 
-    return derived(f"model.{pynative}", None, derive)
+    return derived(f"model.{pynative}", None, derive, about=CLASS_DEFAULT)
 
 
 def _under_the_readers_name(manual: str, reader: str) -> Row:
@@ -99,7 +104,8 @@ def _under_the_readers_name(manual: str, reader: str) -> Row:
         why = f"the MindFormers readers ignore {manual} and would take {READER_DEFAULTS[reader]}"
         return written(Fate.DEFAULT, f"model.{reader}", own.value, why)
 
-    return derived(f"model.{reader}", None, derive)
+    about = f"the value of {manual}, which the MindFormers readers ignore"
+    return derived(f"model.{reader}", None, derive, about=about)
 
 
 def _intermediate(context: Context) -> Outcome | None:
@@ -173,7 +179,7 @@ def _extend_method(context: Context, row: Row, leaf: Leaf, found: Architecture) 
     return outcome
 
 
-def _on(wanted: bool, why: str) -> Translation:
+def _switch(name: str, wanted: bool, why: str) -> Row:
     """A switch that PyNative mode has in one position only."""
 
     def rule(context: Context, row: Row, leaf: Leaf, found: Architecture) -> Outcome:
@@ -183,7 +189,8 @@ def _on(wanted: bool, why: str) -> Translation:
             return dropped(f"{wanted}, as in PyNative mode")
         return refused(why)
 
-    return rule
+    about = f"dropped when {wanted}, else refused: {why}"
+    return translated(f"{SECTION}.{name}", None, rule, about=about, effect=Effect.TRAINING, fate=Fate.DROPPED)
 
 
 def _model_type(context: Context) -> Outcome | None:
@@ -286,6 +293,8 @@ _OF_OTHERS = (
     "attention_dropout_prob", "initializer_range", "layernorm_compute_dtype", "softmax_compute_dtype",
     "router_dense_type",
 )  # fmt: skip
+_QUANTISED = "refused unless empty: quantised weights have no PyNative counterpart"
+_ADAPTERS = "refused unless empty: adapters are trained beside frozen weights, PyNative mode would train all weights"
 _FUSIONS = ("fused_rms_norm", "use_fused_rope", "use_fused_swiglu", "compute_in_2d", "rmsnorm_compute_2d")
 _LAYOUTS = ("qkv_concat", "use_rope_slice")
 _STRETCHING = ("scaling_factor", "scaling_factor.*", "pretrain_seqlen")
@@ -306,40 +315,71 @@ _DROPPED: tuple[tuple[str, str, Effect], ...] = (
 )
 
 ROWS: tuple[Row, ...] = (
-    translated(f"{SECTION}.type", "model.model_type", _class, Fate.COMPUTED),
-    translated(SECTION, None, _registration, Fate.DROPPED),
-    translated("model.arch", None, _registration, Fate.DROPPED),
-    translated("model.arch.*", None, _registration, Fate.DROPPED),
-    translated(f"{SECTION}.auto_register", None, _registration, Fate.DROPPED),
-    derived("model.model_type", None, _model_type),
-    derived("model.architectures", None, _architectures),
+    translated(f"{SECTION}.type", "model.model_type", _class, Fate.COMPUTED, effect=Effect.TRAINING),
     *(
-        translated(f"{SECTION}.{name}", f"model.{pynative}", _key)
+        translated(name, None, _registration, Fate.DROPPED, about=_REGISTRATION)
+        for name in (SECTION, "model.arch", "model.arch.*", f"{SECTION}.auto_register")
+    ),
+    derived(
+        "model.model_type",
+        None,
+        _model_type,
+        about="the family that computes what the class computes; refused where there is none",
+    ),
+    derived("model.architectures", None, _architectures, about="the class of that family"),
+    *(
+        translated(f"{SECTION}.{name}", f"model.{pynative}", _key, about=_CARRIED)
         for pynative, names in _straight().items()
         for name in names
     ),
     *(_default(pynative, names) for pynative, names in _straight().items() if pynative != "attention_bias"),
-    translated(f"{SECTION}.intermediate_size", "model.intermediate_size", _key, Fate.FLATTENED),
+    translated(f"{SECTION}.intermediate_size", "model.intermediate_size", _key, Fate.FLATTENED, about=_CARRIED),
     *(translated(f"{SECTION}.{name}", "model.intermediate_size", _width, Fate.COMPUTED) for name in _WIDTH),
-    derived("model.intermediate_size", None, _intermediate),
-    translated(f"{SECTION}.extend_method", "model.position_embedding_type", _extend_method, Fate.COMPUTED),
-    derived("model.position_embedding_type", None, _positions),
+    derived(
+        "model.intermediate_size",
+        None,
+        _intermediate,
+        about="intermediate_size or the class's default; else 2 / 3 × 4 × hidden_size × ffn_dim_multiplier, up to a "
+        "multiple of multiple_of",
+    ),
+    translated(
+        f"{SECTION}.extend_method",
+        "model.position_embedding_type",
+        _extend_method,
+        Fate.COMPUTED,
+        effect=Effect.TRAINING,
+    ),
+    derived(
+        "model.position_embedding_type",
+        None,
+        _positions,
+        about="rope for extend_method None; others are refused, --allow-lossy writes rope",
+    ),
     *(_fixed(name) for name in dict.fromkeys(name for one in CLASSES.values() for name in one.fixed)),
-    translated(
-        f"{SECTION}.attn_proj_has_bias", None, _on(False, "PyNative mode has no bias on attention's output alone")
-    ),
-    translated(
-        f"{SECTION}.return_extra_loss", None, _on(True, "PyNative mode always adds the losses of routing and of MTP")
-    ),
+    _switch("attn_proj_has_bias", False, "PyNative mode has no bias on attention's output alone"),
+    _switch("return_extra_loss", True, "PyNative mode always adds the losses of routing and of MTP"),
     *(
-        translated(f"{SECTION}.{name}", f"model.{name}", _as_it_is, Fate.FLATTENED)
+        translated(f"{SECTION}.{name}", f"model.{name}", _as_it_is, Fate.FLATTENED, about="carried")
         for name in ("bos_token_id", "eos_token_id", "pad_token_id", "ignore_token_id", "use_flash_attention")
     ),
-    translated(f"{SECTION}.checkpoint_name_or_path", "checkpoint.load_path", _start),
-    *(translated(f"{SECTION}.{name}", None, _quantised, Fate.REFUSED) for name in ("quant", "quant_config")),
+    translated(
+        f"{SECTION}.checkpoint_name_or_path",
+        "checkpoint.load_path",
+        _start,
+        Fate.REFUSED,
+        about="refused when it names weights, for they are not in PyNative's form; dropped beside load_checkpoint",
+        effect=Effect.TRAINING,
+    ),
+    *(
+        translated(f"{SECTION}.{name}", None, _quantised, Fate.REFUSED, about=_QUANTISED, effect=Effect.TRAINING)
+        for name in ("quant", "quant_config")
+    ),
     *(gone(f"{SECTION}.{name}", why, effect) for name, why, effect in _DROPPED),
-    *(translated(f"{SECTION}.{name}", None, _adapters, Fate.REFUSED) for name in ("pet_config", "pet_config.*")),
-    translated(f"{SECTION}.*", None, _unread, Fate.REFUSED),
+    *(
+        translated(f"{SECTION}.{name}", None, _adapters, Fate.REFUSED, about=_ADAPTERS, effect=Effect.TRAINING)
+        for name in ("pet_config", "pet_config.*")
+    ),
+    translated(f"{SECTION}.*", None, _unread, Fate.UNKNOWN, about="no legacy class is known to read it"),
     *EXPERT_ROWS,
     _under_the_readers_name("scaling_factor", "rotary_scaling_factor"),
     _under_the_readers_name("scoring_func", "moe_router_score_function"),

@@ -7,7 +7,7 @@ from msmigrate.mapping.rows import Row, derived, leaf_value
 from msmigrate.mapping.table.model import canonical
 from msmigrate.mapping.translated import architecture, gone, translated
 from msmigrate.yaml.nodes import Leaf
-from msmigrate.yaml.scalars import Value
+from msmigrate.yaml.scalars import Value, spell
 
 SECTION = "moe_config"
 _OTHER_NAMES = {
@@ -51,13 +51,19 @@ def _key(context: Context, row: Row, leaf: Leaf, found: Architecture) -> Outcome
     return carried(Fate.RENAMED, row.pynative, leaf.node)
 
 
+def _with_experts(name: str) -> str:
+    sense = "True is sigmoid, False softmax" if name == "use_gating_sigmoid" else "carried"
+    return f"{sense}; dropped where the model has no experts"
+
+
 def _default(name: str) -> Row:
     def derive(context: Context) -> Outcome | None:
         if not _has_experts(architecture(context)):
             return None
         return written(Fate.DEFAULT, _target(name), _value(context, name), f"moe_config's default {name}")
 
-    return derived(_target(name), None, derive)
+    about = f"moe_config's default {name} is {spell(MIXTURE[name])}"
+    return derived(_target(name), None, derive, about=about)
 
 
 def _losses(context: Context) -> dict[str, float]:
@@ -130,7 +136,8 @@ def _off(what: str) -> Row:
             return dropped("off, as in PyNative mode")
         return refused(f"{what} has no PyNative counterpart")
 
-    return translated(f"{SECTION}.{what}", None, rule, Fate.REFUSED)
+    about = "refused while on: no PyNative counterpart"
+    return translated(f"{SECTION}.{what}", None, rule, Fate.REFUSED, about=about, effect=Effect.TRAINING)
 
 
 _SAME_NUMBERS = "how experts are computed or reached; the same numbers"
@@ -143,13 +150,38 @@ _LAYOUTS = (
 )  # fmt: skip
 
 EXPERT_ROWS: tuple[Row, ...] = (
-    *(translated(f"{SECTION}.{name}", _target(name), _key) for name in MIXTURE),
+    *(translated(f"{SECTION}.{name}", _target(name), _key, about=_with_experts(name)) for name in MIXTURE),
     *(_default(name) for name in MIXTURE),
-    *(translated(f"{SECTION}.{name}", _COEFFICIENT, _balance) for name in ("aux_loss_types", "aux_loss_factors")),
-    derived(_COEFFICIENT, None, _coefficient),
-    derived("model.moe_router_load_balancing_type", None, _balancing),
-    translated(f"{SECTION}.capacity_factor", None, _capacity, Fate.REFUSED),
-    translated(f"{SECTION}.routing_policy", None, _policy, Fate.REFUSED),
+    *(
+        translated(f"{SECTION}.{name}", _COEFFICIENT, _balance, Fate.COMPUTED, effect=Effect.TRAINING)
+        for name in ("aux_loss_types", "aux_loss_factors")
+    ),
+    derived(
+        _COEFFICIENT,
+        None,
+        _coefficient,
+        about="0.0 where the file weighs no balance loss; else refused, for a legacy router averages over other "
+        "tokens, --allow-lossy writes the closest",
+    ),
+    derived(
+        "model.moe_router_load_balancing_type", None, _balancing, about="aux_loss, the closest, with --allow-lossy"
+    ),
+    translated(
+        f"{SECTION}.capacity_factor",
+        None,
+        _capacity,
+        Fate.REFUSED,
+        about="refused above 0 without use_gmm, where experts drop tokens: PyNative layers drop none",
+        effect=Effect.TRAINING,
+    ),
+    translated(
+        f"{SECTION}.routing_policy",
+        None,
+        _policy,
+        Fate.REFUSED,
+        about="dropped for TopkRouterV2, by which PyNative mode routes; others are refused",
+        effect=Effect.TRAINING,
+    ),
     *(_off(name) for name in ("z_loss_factor", "use_shared_expert_gating")),
     gone(f"{SECTION}.aux_loss_factor", "TopkRouterV2 takes aux_loss_factors"),
     gone(f"{SECTION}.topk_method", "n_group and topk_group decide"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from msmigrate.findings import nearest
 from msmigrate.mapping.back.context import Back
 from msmigrate.mapping.back.recompute import SHAPE, interleave, offset
-from msmigrate.mapping.back.settings import balancing, twin
+from msmigrate.mapping.back.settings import twin
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Rule, derived, goes, judged, leaf_value
@@ -153,48 +153,6 @@ def _dropout(context: Context, row: Row, leaf: Leaf) -> Outcome:
     return row.carry(leaf)
 
 
-_BALANCING = "moe_router_load_balancing_type"
-_CLOSEST = {"gbs_aux_loss": "global_aux_loss", "sub_seq_aux_loss": "seq_aux_loss"}
-"""Balance losses of graph mode that PyNative mode does not have, and the closest that it has."""
-_DEFAULT_BALANCING = "sub_seq_aux_loss"
-
-
-def _balancing(context: Context, row: Row, leaf: Leaf) -> Outcome:
-    value = leaf_value(leaf)
-    if not isinstance(value, str) or value not in _CLOSEST:
-        return row.carry(leaf)
-    coefficient = model_value(context, "moe_aux_loss_coeff")
-    if coefficient in (0, 0.0):
-        return written(
-            Fate.COMPUTED, str(row.pynative), _CLOSEST[value], "moe_aux_loss_coeff is 0, so no balance loss is added"
-        )
-    return _closest_balancing(context, value, f"{value} has no PyNative counterpart")
-
-
-def _closest_balancing(context: Context, value: str, found: str) -> Outcome:
-    """The closest balance loss, written only when losses are allowed."""
-    closest, target = _CLOSEST[value], f"model.{_BALANCING}"
-    why = f"{found}; {closest} averages over other tokens"
-    if context.options.allow_lossy:
-        return written(Fate.COMPUTED, target, closest, why, effect=Effect.TRAINING)
-    return refused(why, pynative=target, advice=f"--allow-lossy writes {closest}")
-
-
-def _balancing_left_out(context: Context) -> Outcome | None:
-    """Both modes default to a balance loss that PyNative mode's router refuses once the coefficient is above 0."""
-    completed = completion(context, _BALANCING)
-    coefficient = model_value(context, "moe_aux_loss_coeff")
-    known = completed is not None or context.graph.given(f"{SECTION}.{_BALANCING}")
-    if known or not isinstance(coefficient, (int, float)) or coefficient <= 0:
-        return completed
-    return _closest_balancing(
-        context,
-        _DEFAULT_BALANCING,
-        f"moe_aux_loss_coeff is {coefficient} and the file gives no {_BALANCING}: graph mode's default "
-        f"{_DEFAULT_BALANCING} has no PyNative counterpart",
-    )
-
-
 def _compute_dtype(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if leaf_value(leaf) != "float16" or context.graph.section("runner_wrapper"):
         return _key(context, row, leaf)
@@ -208,16 +166,6 @@ def _compute_dtype(context: Context, row: Row, leaf: Leaf) -> Outcome:
         why,
         pynative=row.pynative,
         advice="use compute_dtype bfloat16, or --allow-lossy to train float16 without loss scaling",
-    )
-
-
-def _capacity(context: Context, row: Row, leaf: Leaf) -> Outcome:
-    """A bound on the tokens of an expert; null or below 0 is none."""
-    value = leaf_value(leaf)
-    if not isinstance(value, (int, float)) or value <= 0:
-        return row.carry(leaf)
-    return refused(
-        f"moe_expert_capacity_factor {value} drops the tokens over an expert's capacity; PyNative layers drop none"
     )
 
 
@@ -362,6 +310,8 @@ GENERATION = (
 """Model keys of text generation."""
 _FUSION = "a fusion of graph mode; the same numbers"
 _LEGACY = "refused: it names a legacy class, and the file is not one of a legacy model"
+_UNSCALED = "carried; float16 without runner_wrapper is refused: it needs loss scaling"
+_UNREAD = "a key that no release reads is not carried: fate unknown"
 _FLOAT = "carried as a float: the readers refuse a whole number here"
 
 
@@ -381,25 +331,7 @@ ROWS: tuple[Row, ...] = (
     *(_graph_only(name, "text generation only; training is the same") for name in GENERATION),
     _judged("model_type", _model_type, "carried; a note tells where MindFormers has no PyNative model of the type"),
     _judged("architectures", _architectures, "one word instead of a list of one; a longer list is refused"),
-    _judged(
-        _BALANCING, _balancing,
-        f"carried; {' and '.join(_CLOSEST)} are refused while moe_aux_loss_coeff is not 0, --allow-lossy writes the "
-        "closest",
-        "10", balancing, Effect.TRAINING,
-    ),
-    derived(
-        f"model.{_BALANCING}", "10", _balancing_left_out,
-        about=f"refused with moe_aux_loss_coeff above 0: graph mode's default {_DEFAULT_BALANCING} has no counterpart; "
-        "--allow-lossy writes the closest",
-    ),
-    _judged(
-        "compute_dtype", _compute_dtype, "carried; float16 without runner_wrapper is refused, for it needs loss scaling",
-        "10", effect=Effect.TRAINING,
-    ),
-    _judged(
-        "moe_expert_capacity_factor", _capacity, "refused above 0, where tokens are dropped: PyNative layers drop none",
-        "10", effect=Effect.TRAINING,
-    ),
+    _judged("compute_dtype", _compute_dtype, _UNSCALED, "10", effect=Effect.TRAINING),
     *vital_section(f"{SECTION}.pet_config", "low-rank adapters: without them the whole model is trained"),
     _graph_only("use_seq_parallel", "parallel_config.use_seq_parallel decides; the readers refuse it here"),
     _graph_only("parallel_config", "the top-level parallel_config decides; the readers refuse it here"),
@@ -412,10 +344,7 @@ ROWS: tuple[Row, ...] = (
     _graph_only("apply_rope_fusion", _FUSION, Effect.SPEED),
     _graph_only("bias_swiglu_fusion", _FUSION, Effect.SPEED),
     _graph_only("use_fused_ops_topkrouter", _FUSION, Effect.SPEED),
-    judged(
-        f"{SECTION}.*", "model.*", "9.1", _key, Fate.FLATTENED,
-        about="a key that no release reads is not carried: fate unknown",
-    ),
+    judged(f"{SECTION}.*", "model.*", "9.1", _key, Fate.FLATTENED, about=_UNREAD),
     goes("moe_config.*", "mcore models do not read it; model.model_config decides"),
     _read_under_another_name("scaling_factor"),
     _read_under_another_name("scoring_func"),
@@ -423,6 +352,6 @@ ROWS: tuple[Row, ...] = (
     *(
         _completed(name)
         for name in specs_of(Model)
-        if name not in ("offset", "pp_interleave_num", _BALANCING) and name not in READER_DEFAULTS
+        if name not in ("offset", "pp_interleave_num", "moe_router_load_balancing_type") and name not in READER_DEFAULTS
     ),
 )

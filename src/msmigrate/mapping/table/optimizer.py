@@ -137,7 +137,13 @@ _SCALED = (
 
 ROWS: tuple[Row, ...] = (
     judged(
-        "optimizer.type", "optimizer.type", "3.2", _type, Fate.SAME, back=back.optimizer_type, effect=Effect.TRAINING,
+        "optimizer.type",
+        "optimizer.type",
+        "3.2",
+        _type,
+        Fate.SAME,
+        back=back.optimizer_type,
+        effect=Effect.TRAINING,
         about="AdamW is carried, FusedAdamW becomes AdamW; others are refused, --allow-lossy turns those without bias "
         "correction into AdamW",
     ),
@@ -149,7 +155,10 @@ ROWS: tuple[Row, ...] = (
     judged("optimizer.beta2", "optimizer.betas", None, _beta, Fate.COMPUTED),
     derived("optimizer.eps", None, _eps, about="1.0e-06 for AdamWeightDecay and its kind, whose default it is"),
     derived(
-        "optimizer.betas", "3.1", _betas, default=_BETAS,
+        "optimizer.betas",
+        "3.1",
+        _betas,
+        default=_BETAS,
         about=f"beta1 and beta2 in one list; graph mode's default betas are {spell(_BETAS)}",
     ),
     default_of("weight_decay", "optimizer.weight_decay", "3.1", 0.0),
@@ -158,13 +167,20 @@ ROWS: tuple[Row, ...] = (
     vital("optimizer.amsgrad", "the largest second moment so far; PyNative mode's AdamW takes the present one"),
     vital("optimizer.maximize", "the objective goes up; PyNative mode's AdamW goes down"),
     judged(
-        "optimizer.learning_rate", None, None, _own_rate, Fate.DROPPED, effect=Effect.TRAINING,
+        "optimizer.learning_rate",
+        None,
+        None,
+        _own_rate,
+        Fate.DROPPED,
+        effect=Effect.TRAINING,
         about=f"dropped beside an lr_schedule, which decides; refused without one, unless it is {spell(DEFAULT_RATE)}",
     ),
     computed("runner_wrapper.max_grad_norm", "training.max_norm", None, back=back.max_grad_norm),
     computed("runner_wrapper.use_clip_grad", "training.max_norm", None, back=back.use_clip_grad),
     derived(
-        "training.max_norm", None, _max_norm,
+        "training.max_norm",
+        None,
+        _max_norm,
         about="max_grad_norm where the graph run clips, else 1.0e+10, which never clips; without runner_wrapper graph "
         "mode clips at 1.0",
     ),
@@ -181,9 +197,7 @@ ROWS: tuple[Row, ...] = (
     goes("runner_wrapper.local_norm", "logging only; training is the same"),
     goes("runner_wrapper.enable_check_overflow", "PyNative mode takes every step"),
     vital("runner_wrapper.enable_global_norm", "an old name of clipping; write use_clip_grad and max_grad_norm"),
-    judged(
-        "runner_wrapper.sens", None, None, _loss_scale, Fate.DROPPED, about=_SCALED, effect=Effect.TRAINING
-    ),
+    judged("runner_wrapper.sens", None, None, _loss_scale, Fate.DROPPED, about=_SCALED, effect=Effect.TRAINING),
     judged(
         "runner_wrapper.scale_sense",
         None,
@@ -195,7 +209,12 @@ ROWS: tuple[Row, ...] = (
         effect=Effect.TRAINING,
     ),
     judged(
-        "runner_wrapper.scale_sense.*", None, "appendix", _loss_scale, Fate.DROPPED, about=_SCALED,
+        "runner_wrapper.scale_sense.*",
+        None,
+        "appendix",
+        _loss_scale,
+        Fate.DROPPED,
+        about=_SCALED,
         effect=Effect.TRAINING,
     ),
     goes("layer_decay", "read only with layer_scale: True"),

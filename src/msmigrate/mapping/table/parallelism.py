@@ -23,7 +23,10 @@ def _degree(name: str, pynative: str) -> tuple[Row, Row]:
 
     return (
         judged(
-            f"parallel_config.{name}", pynative, "5.2", rule,
+            f"parallel_config.{name}",
+            pynative,
+            "5.2",
+            rule,
             about="carried; 1 where use_parallel or parallel_mode reset the degrees",
         ),
         default_of(name, pynative, "5.1", 1),
@@ -110,7 +113,9 @@ _OPTIMIZER = "parallel.parallel_optimizer_config"
 ROWS: tuple[Row, ...] = (
     computed("parallel_config.data_parallel", "parallelism.data_parallel_shard", "5.2", back=schedule.data_parallel),
     derived(
-        "parallelism.data_parallel_shard", "5.1", _shard,
+        "parallelism.data_parallel_shard",
+        "5.1",
+        _shard,
         about="-1, over all data-parallel ranks; graph mode's data_parallel counts replicas",
     ),
     *_degree("model_parallel", "parallelism.tensor_parallel"),
@@ -123,7 +128,10 @@ ROWS: tuple[Row, ...] = (
         back=back.sequence_parallel,
     ),
     derived(
-        "parallelism.sequence_parallel", None, _sequence_parallel, lost=Effect.MEMORY,
+        "parallelism.sequence_parallel",
+        None,
+        _sequence_parallel,
+        lost=Effect.MEMORY,
         about="True with model_parallel above 1, which MindFormers 2.1 needs; the same numbers",
     ),
     judged(
@@ -137,7 +145,12 @@ ROWS: tuple[Row, ...] = (
         effect=Effect.MEMORY,
     ),
     judged(
-        "parallel_config.context_parallel", None, None, _context_parallel, Fate.DROPPED, effect=Effect.MEMORY,
+        "parallel_config.context_parallel",
+        None,
+        None,
+        _context_parallel,
+        Fate.DROPPED,
+        effect=Effect.MEMORY,
         about="dropped at 1; refused above, for each rank would hold whole sequences",
     ),
     goes("parallel_config.gradient_aggregation_group", "communication of graph mode", "5.2", Effect.SPEED),
@@ -157,7 +170,12 @@ ROWS: tuple[Row, ...] = (
         about=_TELLS,
     ),
     judged(
-        "parallel.gradients_mean", None, "5.2", _gradients_mean, Fate.REFUSED, effect=Effect.TRAINING,
+        "parallel.gradients_mean",
+        None,
+        "5.2",
+        _gradients_mean,
+        Fate.REFUSED,
+        effect=Effect.TRAINING,
         about="refused when False in data-parallel mode, which then adds gradients up; else dropped",
     ),
     spared("parallel.enable_alltoall", _PARALLEL, Effect.SPEED, "5.2"),

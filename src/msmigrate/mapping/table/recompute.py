@@ -196,25 +196,43 @@ def _comm_modules(context: Context) -> Outcome | None:
 ROWS: tuple[Row, ...] = (
     computed(_KEY, "recompute.mode", "6.2", "off, as in PyNative mode", back=back.recompute),
     derived(
-        "recompute.mode", "6.1", _mode,
+        "recompute.mode",
+        "6.1",
+        _mode,
         about="full where layers are recomputed whole, select with select_recompute; not written while both are off",
     ),
     derived(
-        "recompute.full_recompute_layer", "6.1", _layers, back=back.recompute,
+        "recompute.full_recompute_layer",
+        "6.1",
+        _layers,
+        back=back.recompute,
         about="True is all layers, MTP layers last (the decoder's alone with --manual-only); a list of counts becomes "
         "the layers that it means on each stage",
     ),
     judged(
-        _SELECT, "recompute.select_module", "6.2", _select_rule, Fate.COMPUTED, effect=Effect.MEMORY,
+        _SELECT,
+        "recompute.select_module",
+        "6.2",
+        _select_rule,
+        Fate.COMPUTED,
+        effect=Effect.MEMORY,
         about="the attention of the layers that it means; dropped while recompute is off; names of modules are dropped",
     ),
     turned_back(f"recompute.select_module.{ATTENTION}", back.select_recompute),
     judged(
-        f"{_SELECT}.*", "recompute.select_module", "6.2", _patterns_rule, Fate.DROPPED, effect=Effect.MEMORY,
+        f"{_SELECT}.*",
+        "recompute.select_module",
+        "6.2",
+        _patterns_rule,
+        Fate.DROPPED,
+        effect=Effect.MEMORY,
         about="dropped: the patterns name modules of graph mode; write module paths of PyNative mode",
     ),
     derived(
-        "recompute.select_module", "6.1", _selected, back=back.other_modules,
+        "recompute.select_module",
+        "6.1",
+        _selected,
+        back=back.other_modules,
         about="the attention of the layers that select_recompute means",
     ),
     computed("recompute_config.mp_comm_recompute", "recompute_comm.enable", "7.2", back=back.communication),
@@ -223,11 +241,16 @@ ROWS: tuple[Row, ...] = (
         for name in (COMMUNICATION, MANUAL_COMMUNICATION)
     ),
     derived(
-        "recompute_comm.enable", "7.1", _comm_enable,
+        "recompute_comm.enable",
+        "7.1",
+        _comm_enable,
         about="mp_comm_recompute, True in graph mode by default, where layers are recomputed; else it has no effect",
     ),
     derived(
-        "recompute_comm.select_module", "7.1", _comm_modules, back=back.other_communication,
+        "recompute_comm.select_module",
+        "7.1",
+        _comm_modules,
+        back=back.other_communication,
         about="the communication of the recomputed layers; the readers refuse enable without it",
     ),
     spared(

@@ -153,7 +153,10 @@ ROWS: tuple[Row, ...] = (
     default_of("seed", "training.seed", "2.1", 1),
     *(computed(key, "training.deterministic", None, "null, as if it were absent") for key in _DETERMINISM),
     derived(
-        "training.deterministic", "2.1", _deterministic, back=settings.deterministic,
+        "training.deterministic",
+        "2.1",
+        _deterministic,
+        back=settings.deterministic,
         about="True where one of the two graph keys is True or ON",
     ),
     renamed("runner_config.batch_size", "training.local_batch_size", "2.2", back=back.batch_size),
@@ -167,7 +170,9 @@ ROWS: tuple[Row, ...] = (
     computed("train_dataset.repeat", _STEPS, None),
     computed("train_dataset.data_loader.num_samples", _STEPS, None),
     derived(
-        _STEPS, "2.1", _steps,
+        _STEPS,
+        "2.1",
+        _steps,
         about="epochs × steps of an epoch (samples / global batch × repeat), rounded as sinking rounds, and no more "
         "than stop_step; refused where the samples are not known (--samples)",
     ),
@@ -175,7 +180,9 @@ ROWS: tuple[Row, ...] = (
     computed("micro_batch_interleave_num", _BATCH, None),
     computed("runner_config.gradient_accumulation_steps", _BATCH, "appendix", back=back.accumulation),
     derived(
-        _BATCH, "2.1", _global_batch,
+        _BATCH,
+        "2.1",
+        _global_batch,
         about="batch_size × data_parallel × micro_batch_interleave_num × micro_batch_num (with pipeline stages) or "
         "gradient_accumulation_steps (without); batch_size × devices where the degrees do not hold (--world)",
     ),
