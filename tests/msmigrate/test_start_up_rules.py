@@ -140,6 +140,12 @@ BROKEN = (
 )  # fmt: skip
 
 
+def test_a_key_of_msrts_own_is_worth_a_note() -> None:
+    (found,) = findings(changed("steps: 10", "steps: 10\n  loss_normalization: global_tokens"))
+    assert (found.code, found.severity, found.key) == ("P020", Severity.NOTE, "training.loss_normalization")
+    assert "a key of msrt's own; MindFormers 2.0 stops at it" in found.message
+
+
 @pytest.mark.parametrize(("code", "old", "new", "target", "words"), BROKEN, ids=lambda part: str(part)[:24])
 def test_a_bad_file_breaks_exactly_its_rule(code: str, old: str, new: str, target: Target, words: str) -> None:
     found = [finding for finding in findings(changed(old, new), target) if finding.severity is not Severity.NOTE]

@@ -267,17 +267,13 @@ class TrainState:
 class Tensorboard:
     """TensorBoard output; 2.1 renamed the keys."""
 
-    output_dir: str = key("", "Folder of the events.", use=NO_EFFECT, since="2.1", renamed="tensorboard_dir")
-    log_interval: int = key(
-        1, "Steps between two events.", use=NO_EFFECT, since="2.1", minimum=1, renamed="tensorboard_log_interval"
-    )
+    output_dir: str = key("", "Folder of the events.", since="2.1", renamed="tensorboard_dir")
+    log_interval: int = key(1, "Steps between two events.", since="2.1", minimum=1, renamed="tensorboard_log_interval")
     queue_size: int = key(
         1000, "Events held back.", use=NO_EFFECT, since="2.1", minimum=1, renamed="tensorboard_queue_size"
     )
-    tensorboard_dir: str = key("", "Folder of the events.", use=NO_EFFECT, until="2.0", dead=True, renamed="output_dir")
-    tensorboard_log_interval: int = key(
-        1, "Steps between two events.", use=NO_EFFECT, until="2.0", dead=True, renamed="log_interval"
-    )
+    tensorboard_dir: str = key("", "Folder of the events.", until="2.0", dead=True, renamed="output_dir")
+    tensorboard_log_interval: int = key(1, "Steps between two events.", until="2.0", dead=True, renamed="log_interval")
     tensorboard_queue_size: int = key(
         1000, "Events held back.", use=NO_EFFECT, until="2.0", dead=True, renamed="queue_size"
     )
@@ -297,7 +293,7 @@ class Monitor:
 
     health_checkpoint: HealthCheckpoint = key(HealthCheckpoint(), "Never read.", use=NO_EFFECT)
     train_state: TrainState = key(TrainState(), "Extra logged numbers.", use=NO_EFFECT)
-    tensorboard: Tensorboard = key(Tensorboard(), "TensorBoard output.", use=NO_EFFECT)
+    tensorboard: Tensorboard = key(Tensorboard(), "TensorBoard output.")
     moe_monitor: MoeMonitor = key(MoeMonitor(), "Token counts of experts.", use=NO_EFFECT)
 
 

@@ -101,7 +101,7 @@ learn something else. A switch that is off has none.
     top_level="keys outside every section",
     there="From graph.yaml to pynative.yaml",
     there_introduction="""\
-Keys of a graph file with `use_legacy: False`. All but the model section holds for legacy files too.
+Keys of a graph file with `use_legacy: False`. What lies outside the model section holds for legacy files too.
 """,
     subjects={
         "checkpoint": "Saving and loading",
