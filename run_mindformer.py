@@ -6,8 +6,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "src"))
 
+from msmigrate.interrupts import exit_on_interrupt
 from msrt.cli import main as msrt
-from msrt.interrupts import exit_on_interrupt
 
 HANDED_ON = "--set KEY=VALUE (repeatable), --output DIR, --expert-mesh product|nested, --debug"
 

@@ -28,7 +28,7 @@ def main(steps: int) -> None:
     from msrt.models import build_model, config_from_model_section
     from msrt.ops.device import prepare
     from msrt.optim.clip import clip_by_global_norm
-    from msrt.train.setup import adamw, flatten
+    from msrt.train.optimizers import flatten, make_optimizer
 
     text = convert(parse(read_source(str(GRAPH))), Options()).text
     assert text is not None
@@ -37,7 +37,7 @@ def main(steps: int) -> None:
     model = build_model(config_from_model_section(config.model), 0)
     parameters = list(model.trainable_params())
     flat = flatten(parameters, config.optimizer)
-    optimizer = adamw(flat, config.optimizer)
+    optimizer = make_optimizer(flat, config.optimizer)
     batch, length = config.training.local_batch_size, config.train_dataset.dataloader.config.seq_length
     tokens = np.random.default_rng(0).integers(0, 257, (batch, length + 1)).astype(np.int32)
     ids, labels = ms.Tensor(tokens[:, :-1]), ms.Tensor(tokens[:, 1:])

@@ -20,6 +20,6 @@ step "2/5 Convert it: every key is accounted for" \
 step "3/5 Check the result" $bin/msmigrate lint $out/pynative.yaml
 step "4/5 Make a Megatron data set of the text that every Python carries" \
     $bin/python examples/deepseek_v3_small/write_topics.py $out/pydoc_topics.jsonl
-step "" $bin/msrt make-data $out/pydoc_topics.jsonl -o $out/pydoc_topics --append-eod
+step "" $bin/msrt make-data $out/pydoc_topics.jsonl -o $out/pydoc_topics --append-eod --force
 step "5/5 Train it, and look at the loss" $bin/msrt train $out/pynative.yaml --output $out/run
 step "" $bin/msrt plot $out/run

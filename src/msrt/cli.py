@@ -2,7 +2,7 @@
 
 import sys
 
-from msrt.interrupts import exit_on_interrupt
+from msmigrate.interrupts import exit_on_interrupt
 
 
 def main() -> None:

@@ -5,10 +5,12 @@ config answer at once.
 """
 
 import logging
+import math
 import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,10 +18,10 @@ from typing import Annotated
 
 import typer
 
+from msmigrate.interrupts import INTERRUPTED, raise_on_interrupt
 from msmigrate.options import ExpertMesh
 from msmigrate.problems import Exit, UsageError, UserError
-from msmigrate.streams import say
-from msrt.interrupts import INTERRUPTED, raise_on_interrupt
+from msmigrate.streams import print_result, say
 from msrt.streams import result
 
 app = typer.Typer(
@@ -32,6 +34,10 @@ app = typer.Typer(
 )
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")]
+
+_CHECKPOINT = "A checkpoint's root, or one of its iteration folders."
+_EITHER = "A checkpoint, or a Hugging Face folder."
+_MODEL_OF_CONFIG = "Compute its model, with MindFormers' arithmetic."
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,7 +80,7 @@ def train(
         from msrt.config.world import world_of
         from msrt.train.folder import claimed
 
-        _needs_extra("mindspore", "numpy", "matplotlib")
+        _needs_extra("mindspore", "numpy", "matplotlib", "tensorboardX")
         if output == "":
             raise UsageError("--output is empty; name a folder for the run's files.")
         world = world_of(os.environ) if workers is None else workers
@@ -96,11 +102,22 @@ def train(
 def make_data(
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="INPUT…", help=".txt, or .jsonl with a `text` each line; - reads text from stdin."),
+        typer.Argument(
+            metavar="INPUT…",
+            help="Folders, .txt (one document each), .jsonl (one document a line), also .gz; - reads text from stdin.",
+        ),
     ],
     prefix: Annotated[str, typer.Option("-o", metavar="PREFIX", help="Writes PREFIX.bin and PREFIX.idx.")],
-    tokenizer: Annotated[str, typer.Option(help="bytes: every UTF-8 byte is a token.")] = "bytes",
+    tokenizer: Annotated[
+        str, typer.Option(help="bytes: every UTF-8 byte is a token; or the path of a tokenizer.json.")
+    ] = "bytes",
     append_eod: Annotated[bool, typer.Option("--append-eod", help="End each document with end-of-document.")] = False,
+    eod_token: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The end-of-document token of a tokenizer.json.")
+    ] = None,
+    json_key: Annotated[str, typer.Option(metavar="KEY", help="The key of the text in a .jsonl line.")] = "text",
+    workers: Annotated[int, typer.Option(min=1, help="Processes that make tokens; the files stay the same.")] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing PREFIX.")] = False,
     debug: Debug = False,
 ) -> None:
     """Make a corpus that training reads.
@@ -116,9 +133,48 @@ def make_data(
 
         raise_on_interrupt()
         with read_progress(Console(stderr=True)) as report:
-            made = make(inputs, prefix, tokenizer=tokenizer, append_eod=append_eod, report=report)
+            made = make(
+                inputs,
+                prefix,
+                tokenizer=tokenizer,
+                append_eod=append_eod,
+                eod_token=eod_token,
+                json_key=json_key,
+                workers=workers,
+                force=force,
+                report=report,
+            )
+        if made.eod is not None:
+            _note(f"documents end with the token {made.eod}: write it in train_dataset.dataloader.config.eod.")
         documents = "1 document" if made.documents == 1 else f"{made.documents} documents"
         result("\n".join([f"{documents}, {made.tokens} tokens ({made.dtype})", *map(_path, made.files)]))
+
+
+@app.command()
+def compare(
+    left: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run folder, or a metrics.jsonl file.")],
+    right: Annotated[Path, typer.Argument(metavar="RUN_B", help="The run to hold against it.")],
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="The largest relative difference of loss, grad_norm and lr; 0: equal bits.")
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every step as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two runs step by step: status 0 when they are the same within the tolerance, 1 when not.
+
+    Example: msrt compare output/one_rank output/four_ranks --tolerance 1e-5
+    """
+    with _reporting(debug):
+        from msrt.train.compare import compare_runs
+        from msrt.train.compare_report import comparison_json, comparison_text
+
+        if not math.isfinite(tolerance):
+            raise UsageError(f"--tolerance is {tolerance}; expected a finite number, such as 1e-5.")
+        raise_on_interrupt()
+        found = compare_runs(left, right, tolerance, _note)
+        result(comparison_json(found) if as_json else comparison_text(found))
+        if not found.same:
+            raise typer.Exit(Exit.NO)
 
 
 @app.command()
@@ -129,17 +185,17 @@ def plot(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Plot the loss of runs: on the terminal, or all of them in one image.
+    """Plot the loss of runs: on the terminal, or all of them in one image with gradient norms and learning rates.
 
     Example: msrt plot output/pynative output/other -o loss.png
     """
     with _reporting(debug):
-        from msrt.train.curve import read_curve
+        from msrt.train.curve import named_apart, read_curve
 
         if target is not None and target.suffix.lower() != ".png":
             raise UsageError(f"-o {_path(target)}: the image is a PNG; give it a name that ends in .png.")
         raise_on_interrupt()
-        curves = [read_curve(run) for run in runs]
+        curves = [replace(read_curve(run, _note), name=name) for run, name in zip(runs, named_apart(runs), strict=True)]
         if target is None:
             from msrt.train.terminal_plot import plot_text
 
@@ -152,6 +208,108 @@ def plot(
         make_folder(target.parent, "-o")
         plot_png(curves, target)
         result(_path(target))
+
+
+@app.command("import")
+def import_weights(
+    folder: Annotated[Path, typer.Argument(metavar="HF_DIR", help="config.json and safetensors files.")],
+    target: Annotated[Path, typer.Option("-o", metavar="CHECKPOINT_DIR", help="A new folder, or an empty one.")],
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="PYNATIVE.yaml", help="The same model as it is trained; held against config.json."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Make a checkpoint out of a Hugging Face folder.
+
+    Example: msrt import DeepSeek-V3-small -o checkpoints/start --config pynative.yaml
+    """
+    with _reporting(debug):
+        _prepare_for_models()
+        from msrt.exchange.import_hf import import_hf_folder
+
+        raise_on_interrupt()
+        count = import_hf_folder(folder, target, config, _note)
+        result(f"{count} parameters\n{_path(target)}")
+
+
+@app.command("export")
+def export_weights(
+    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help=_CHECKPOINT)],
+    target: Annotated[Path, typer.Option("-o", metavar="HF_DIR", help="A new folder, or an empty one.")],
+    debug: Debug = False,
+) -> None:
+    """Make a Hugging Face folder out of a checkpoint.
+
+    Example: msrt export checkpoints/start -o hf/start
+    """
+    with _reporting(debug):
+        _prepare_for_models()
+        from msrt.exchange.export_hf import export_hf_folder
+
+        raise_on_interrupt()
+        result("\n".join(map(_path, export_hf_folder(checkpoint, target, _note))))
+
+
+@app.command()
+def generate(
+    model: Annotated[Path, typer.Argument(metavar="CHECKPOINT|HF_DIR", help=_EITHER)],
+    prompt: Annotated[str, typer.Option(metavar="TEXT", help="The text to continue.")],
+    tokens: Annotated[int, typer.Option(min=1, help="How many tokens at most.")] = 64,
+    temperature: Annotated[float, typer.Option(min=0, help="0: always the most likely token.")] = 0.0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", min=0, max=1, help="Draw from the most likely tokens that sum to this.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws at a temperature above 0.")] = 0,
+    debug: Debug = False,
+) -> None:
+    """Continue a text; what is new goes to standard output as it comes.
+
+    Example: msrt generate checkpoints/start --prompt "Once upon a time" --temperature 0.8 --top-p 0.9
+    """
+    with _reporting(debug):
+        _prepare_for_models()
+        from msrt.inference.continue_text import continue_text
+        from msrt.inference.sampling import Sampler
+
+        raise_on_interrupt()
+        sampler = Sampler(temperature, top_p, seed)
+        for piece in continue_text(model, _utf8("--prompt", prompt), tokens=tokens, sampler=sampler, note=_note):
+            print_result(piece.encode())
+        result("")
+
+
+@app.command()
+def probe(
+    model: Annotated[Path, typer.Argument(metavar="CHECKPOINT|HF_DIR", help=_EITHER)],
+    given: Annotated[
+        Path, typer.Option("--input", metavar="FILE.safetensors", help="input_ids; also labels, loss_mask.")
+    ],
+    target: Annotated[Path, typer.Option("-o", metavar="FILE.safetensors", help="Gets logits, losses and more.")],
+    config: Annotated[str | None, typer.Option(metavar="PYNATIVE.yaml", help=_MODEL_OF_CONFIG)] = None,
+    workers: Annotated[int, typer.Option(hidden=True, min=1)] = 1,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Add hidden states and router values.")] = False,
+    grads: Annotated[bool, typer.Option("--grads", help="Add the loss's gradients.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write what a model makes of given tokens.
+
+    Example: msrt probe checkpoints/start --input tokens.safetensors -o answers.safetensors --hidden
+    """
+    with _reporting(debug):
+        if workers > 1:
+            raise UserError(f"--workers is {workers}; probe runs on one rank: leave it out.")
+        _prepare_for_models()
+        from msrt.exchange.source import open_source
+        from msrt.inference.output import write_output
+        from msrt.inference.probe import probe as ask
+        from msrt.inference.probe import read_input
+
+        raise_on_interrupt()
+        tokens = read_input(given)
+        answers = ask(open_source(model, config).load(), tokens, hidden=hidden, grads=grads)
+        write_output(target, answers)
+        result(f"{len(answers)} tensors\n{_path(target)}")
 
 
 @contextmanager
@@ -172,6 +330,12 @@ def _reporting(debug: bool) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from error
 
 
+def _prepare_for_models() -> None:
+    _needs_extra("mindspore", "numpy")
+    # MindSpore's own warnings speak of its API, which the user of a command never called.
+    os.environ.setdefault("GLOG_v", "3")
+
+
 def _note(sentence: str) -> None:
     say(f"note: {sentence}")
 
@@ -187,18 +351,23 @@ def _default_output(config: str) -> Path:
 
 
 def _pairs(overrides: list[str]) -> list[tuple[str, str]]:
-    """The overrides as (key, value); the command line is UTF-8 whatever the locale, as the files are."""
+    """The overrides as (key, value)."""
     pairs = []
     for override in overrides:
-        try:
-            key, equals, value = os.fsencode(override).decode().partition("=")
-        except UnicodeDecodeError as error:
-            shown = _path(Path(override))
-            raise UsageError(f"--set {shown}: byte 0x{error.object[error.start]:02x} is not UTF-8.") from error
+        key, equals, value = _utf8("--set", override).partition("=")
         if not key or not equals:
             raise UsageError(f"--set {override}: expected KEY=VALUE, such as --set training.steps=20.")
         pairs.append((key, value))
     return pairs
+
+
+def _utf8(option: str, given: str) -> str:
+    """The value of an option: the command line is UTF-8 whatever the locale, as the files are."""
+    try:
+        return os.fsencode(given).decode()
+    except UnicodeDecodeError as error:
+        shown = _path(Path(given))
+        raise UsageError(f"{option} {shown}: byte 0x{error.object[error.start]:02x} is not UTF-8.") from error
 
 
 def _needs_extra(*modules: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from msmigrate.mapping.schedule import warmup_ratio
 from msmigrate.pynative import Config, Use, asks_for_nothing, nested_section, specs_of
 from msmigrate.pynative.families import ARCHITECTURES
+from msmigrate.pynative.sections import Optimizer
 from msrt.config.degrees import ranks
 from msrt.config.problem import Place, Problem, shown
 from msrt.config.schedule import warmup_steps
@@ -26,7 +27,7 @@ def judge(config: Config, given: Mapping[str, Place], world: int) -> Verdict:
     override gives become one note that names them.
     """
     problems = [*_refused(config), *_not_built(config, world)]
-    notes = [*_without_effect(given), *_remarks(config)]
+    notes = [*_without_effect(given), *_other_optimizers_keys(config, given), *_remarks(config)]
     return Verdict(tuple(problems), tuple(notes))
 
 
@@ -57,8 +58,6 @@ def _not_built(config: Config, world: int) -> Iterator[Problem]:
     if config.checkpoint.load_path:
         message = f"is {config.checkpoint.load_path!r}; loading checkpoints is not there yet. Set it to ''."
         yield Problem("checkpoint.load_path", message)
-    if config.optimizer.type != "AdamW":
-        yield Problem("optimizer.type", f"is {config.optimizer.type}; msrt has AdamW.")
 
 
 def _without_effect(given: Mapping[str, Place]) -> Iterator[str]:
@@ -71,6 +70,14 @@ def _without_effect(given: Mapping[str, Place]) -> Iterator[str]:
     if named:
         count = f"{len(named)} key changes" if len(named) == 1 else f"{len(named)} keys change"
         yield f"{count} nothing here: {', '.join(named)}."
+
+
+def _other_optimizers_keys(config: Config, given: Mapping[str, Place]) -> Iterator[str]:
+    kind = config.optimizer.type
+    specs = specs_of(Optimizer, "optimizer.")
+    named = sorted(path for path in given if path in specs and kind not in (specs[path].key.types or (kind,)))
+    if named:
+        yield f"without effect with optimizer.type {kind}: {', '.join(named)}."
 
 
 def _remarks(config: Config) -> Iterator[str]:

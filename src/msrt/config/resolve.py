@@ -127,12 +127,19 @@ def _update_problems(config: Config) -> list[Problem]:
     optimizer, problems = config.optimizer, []
     if not config.training.max_norm >= 0:
         problems.append(Problem("training.max_norm", f"is {config.training.max_norm:g}; it must be at least 0."))
-    if len(optimizer.betas) != 2 or not all(0 <= beta < 1 for beta in optimizer.betas):
-        message = f"is {list(optimizer.betas)}; it must be two numbers of at least 0 and below 1, such as [0.9, 0.95]."
-        problems.append(Problem("optimizer.betas", message))
-    if not 0 < optimizer.eps < math.inf:
-        message = f"is {optimizer.eps:g}; it must be finite and above 0: a parameter without gradient divides 0 by it."
-        problems.append(Problem("optimizer.eps", message))
+    for name in ("betas", "adamw_betas"):
+        betas = getattr(optimizer, name)
+        if betas is not None and (len(betas) != 2 or not all(0 <= beta < 1 for beta in betas)):
+            message = f"is {list(betas)}; it must be two numbers of at least 0 and below 1, such as [0.9, 0.95]."
+            problems.append(Problem(f"optimizer.{name}", message))
+    for name in ("eps", "adamw_eps"):
+        eps = getattr(optimizer, name)
+        if eps is not None and not 0 < eps < math.inf:
+            message = f"is {eps:g}; it must be finite and above 0: a parameter without gradient divides 0 by it."
+            problems.append(Problem(f"optimizer.{name}", message))
+    if not 0 <= optimizer.momentum < 1:
+        message = f"is {optimizer.momentum:g}; it must be at least 0 and below 1."
+        problems.append(Problem("optimizer.momentum", message))
     if not 0 <= optimizer.weight_decay < math.inf:
         problems.append(
             Problem("optimizer.weight_decay", f"is {optimizer.weight_decay:g}; it must be finite and at least 0.")

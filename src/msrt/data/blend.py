@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +14,43 @@ from msmigrate.problems import UserError
 from msmigrate.yaml.source import shown_path
 from msrt.data.data_path import KEY, DataPath, normalise
 from msrt.data.gpt_dataset import GPTDataset
+from msrt.data.index_cache import cached_arrays, digest
 from msrt.data.indexed import IndexedDataset
 from msrt.data.sample import GPTConfig, Sample
 from msrt.data.split import SPLITS, Split
 
-SURPLUS = 0.005
-"""Members are asked for this much more than their share, so that rounding never exhausts one (megatron-core)."""
+SURPLUS = 1.005
+"""Members are asked for this many times their share, so that rounding never exhausts one (both readers)."""
 
 LONG = 10_000_000
 """Samples from which on dealing them out is announced."""
 
 log = logging.getLogger(__name__)
+
+
+class BlendRule(Enum):
+    """How long a blend of weighted corpora is, and how many samples each of them is asked for.
+
+    The two differ in length, so in where the next pass over the data begins; the samples before that are the same
+    unless the rounding gives a member one more pass of its own. Everything else of the two readers agrees.
+    """
+
+    MEGATRON = "megatron"
+    """Share = ceil(size x weight); length = sum of shares; member = ceil(share x 1.005) (megatron-core 0.16.1)."""
+    MINDFORMERS = "mindformers"
+    """Member = ceil(size x weight x 1.005); length = sum of members (MindFormers 2.0.0 and 2.1.0): 402 for 400."""
+
+    def members(self, weights: Sequence[float], size: int) -> list[int]:
+        """The samples asked of each member, for normalised `weights`."""
+        if self is BlendRule.MINDFORMERS:
+            return [math.ceil(size * weight * SURPLUS) for weight in weights]
+        return [math.ceil(math.ceil(size * weight) * SURPLUS) for weight in weights]
+
+    def length(self, weights: Sequence[float], size: int) -> int:
+        """The samples of the blend, for normalised `weights`."""
+        if self is BlendRule.MINDFORMERS:
+            return sum(self.members(weights, size))
+        return sum(math.ceil(size * weight) for weight in weights)
 
 
 @dataclass(frozen=True)
@@ -93,12 +120,13 @@ def build_part(
     config: GPTConfig,
     *,
     cache_dir: Path | None = None,
+    rule: BlendRule = BlendRule.MEGATRON,
 ) -> GPTDataset | BlendedDataset | None:
     """The "train", "valid" or "test" data set that megatron-core builds from the same settings; None if split omits it.
 
     `size` is the number of samples asked for, None for one epoch. One corpus without a weight is a plain `GPTDataset`.
-    With weights each member contributes ceil(size * weight), so the length can exceed `size`; without weights the
-    length is the sum of the members, at most `size`. Raises `UserError` when weights come without a size.
+    With weights `rule` gives the length, which can exceed `size`; without weights it is the sum of the members, at most
+    `size`. With `cache_dir` all indices are kept there. Raises `UserError` when weights come without a size.
     """
     which = SPLITS.index(part)
     if split.bounds[which] is None:
@@ -106,7 +134,9 @@ def build_part(
     if data_path.weights is not None and size is None:
         raise UserError(f"{KEY} has weights, so the {part} part needs a number of samples in sizes; it has none.")
     single = len(data_path.prefixes) == 1 and data_path.weights is None
-    wanted = _member_sizes(data_path, size if single or data_path.weights else None)
+    wanted: list[int | None] = [size if single else None] * len(data_path.prefixes)
+    if data_path.weights is not None and size is not None:
+        wanted = [*rule.members(data_path.weights, size)]
     members: list[GPTDataset] = []
     for prefix, count in zip(data_path.prefixes, wanted, strict=True):
         corpus = IndexedDataset(prefix)
@@ -114,22 +144,12 @@ def build_part(
         members.append(GPTDataset(corpus, sequences, config, num_samples=count, split=part, cache_dir=cache_dir))
     if single:
         return members[0]
-    return BlendedDataset(members, _blend(data_path, members, size))
-
-
-def _member_sizes(data_path: DataPath, size: int | None) -> list[int | None]:
-    if size is None or data_path.weights is None:
-        return [size] * len(data_path.prefixes)
-    return [math.ceil(share * (1 + SURPLUS)) for share in _shares(data_path.weights, size)]
-
-
-def _shares(weights: Sequence[float], size: int) -> list[int]:
-    return [math.ceil(size * weight) for weight in weights]
-
-
-def _blend(data_path: DataPath, members: Sequence[GPTDataset], size: int | None) -> BlendIndices:
+    weights: Sequence[float] = data_path.weights or [len(member) for member in members]
     if data_path.weights is not None and size is not None:
-        return blend_by_weight(data_path.weights, sum(_shares(data_path.weights, size)))
-    lengths = [len(member) for member in members]
-    whole = sum(lengths)
-    return blend_by_weight(lengths, whole if size is None else min(size, whole))
+        length = rule.length(data_path.weights, size)
+    else:
+        whole = sum(map(len, members))
+        length = whole if size is None else min(size, whole)
+    name = f"blend-index-{digest(tuple(weights), length)}"
+    arrays = cached_arrays(cache_dir, name, lambda: vars(blend_by_weight(weights, length)))
+    return BlendedDataset(members, BlendIndices(**arrays))

@@ -26,8 +26,9 @@ class DataPath:
 def parse_data_path(value: object) -> DataPath:
     """The corpora that `data_path` names: one prefix, a list of prefixes, or a list of alternating weight and prefix.
 
-    A weight may be a number or a string holding one. Raises one `UserError` that lists every fault: a weight without a
-    path, a path without a weight, a weight that is not a finite number above 0, a path that ends in .bin or .idx.
+    A weight may be a number or a string holding one; blanks around a path do not count, as in Megatron. Raises one
+    `UserError` that lists every fault: a weight without a path, a path without a weight, a weight that is not a finite
+    number above 0, a path that ends in .bin or .idx.
     """
     entries = [value] if isinstance(value, str | os.PathLike) else value
     if not isinstance(entries, list | tuple) or not entries:
@@ -41,9 +42,9 @@ def parse_data_path(value: object) -> DataPath:
     if faults:
         raise UserError(f"{KEY} {list(entries)!r} cannot be used: " + " ".join(faults))
     if not weighted:
-        return DataPath(tuple(os.fspath(entry) for entry in entries), None)
+        return DataPath(tuple(os.fspath(entry).strip() for entry in entries), None)
     weights = [_weight(entry) or 0.0 for entry in entries[0::2]]
-    return DataPath(tuple(os.fspath(entry) for entry in entries[1::2]), normalise(weights))
+    return DataPath(tuple(os.fspath(entry).strip() for entry in entries[1::2]), normalise(weights))
 
 
 def normalise(weights: Sequence[float]) -> tuple[float, ...]:
@@ -88,7 +89,7 @@ def _path_faults(entries: list[object] | tuple[object, ...], first: int = 0) -> 
     for position, entry in enumerate(entries, first):
         if not isinstance(entry, str | os.PathLike) or not os.fspath(entry).strip():
             faults.append(f"Entry {position} is {entry!r}; expected a weight or the path of a corpus.")
-        elif os.fspath(entry).endswith((".bin", ".idx")):
-            suffix = os.fspath(entry)[-4:]
+        elif os.fspath(entry).strip().endswith((".bin", ".idx")):
+            suffix = os.fspath(entry).strip()[-4:]
             faults.append(f"Entry {position}, {os.fspath(entry)}, must be a prefix: drop {suffix}.")
     return faults

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from msmigrate.problems import UserError
 from msmigrate.yaml.source import shown_path
 from msrt.data.gpt_index import GPTIndices, build_gpt_indices, index_bytes
-from msrt.data.index_cache import MAX_BYTES, cached_indices
+from msrt.data.index_cache import MAX_BYTES, cached_arrays, digest
 from msrt.data.indexed import IndexedDataset
 from msrt.data.sample import GPTConfig, Sample, make_sample
 from msrt.data.split import SPLITS
@@ -30,7 +30,7 @@ class GPTDataset:
     `split` names the part ("train", "valid", "test"): only "valid" may keep its last, partial sample. `indices` holds
     the document, sample and shuffle index. With `cache_dir` the indices are kept there and read again by later runs.
     Raises `UserError` when the corpus holds floats, the part has no tokens or too few for a single sample, or so many
-    samples are asked for that their indices do not fit into this machine's memory.
+    samples are asked for that their indices do not fit into this machine's memory. Pickled, it is its arguments.
     """
 
     def __init__(
@@ -44,17 +44,23 @@ class GPTDataset:
         cache_dir: Path | None = None,
     ) -> None:
         self.corpus, self.config, self.num_samples, self.split = corpus, config, num_samples, split
+        self._again = (corpus, part, config, num_samples, split, cache_dir)
         self.part: NDArray[np.int32] = np.arange(part.start, part.stop, dtype=np.int32)
         self._check_part(part)
         drop_last = split != "valid" or config.drop_last_partial_validation_sequence
         settings = (part.start, part.stop, num_samples, config.seq_length, config.extra, config.seed, drop_last)
-        self.indices = cached_indices(cache_dir, corpus, settings, lambda: self._build(drop_last))
+        name = f"gpt-index-{digest(settings, corpus.sequence_lengths)}"
+        self.indices = GPTIndices(**cached_arrays(cache_dir, name, lambda: vars(self._build(drop_last))))
         if not len(self):
             raise UserError(
                 f"The {split} part of {self._name} has {self._tokens} tokens, too few for one sample of "
                 f"{config.seq_length + config.extra} (seq_length {config.seq_length} and {config.extra} more). "
                 "Use more data or a smaller seq_length."
             )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A process that gets a copy maps the same files instead of receiving their bytes.
+        return _open, self._again
 
     def __len__(self) -> int:
         return len(self.indices.shuffle)
@@ -129,3 +135,9 @@ class GPTDataset:
             text[filled : filled + len(piece)] = piece
             filled += len(piece)
         return text
+
+
+def _open(
+    corpus: IndexedDataset, part: range, config: GPTConfig, num_samples: int | None, split: str, cache_dir: Path | None
+) -> GPTDataset:
+    return GPTDataset(corpus, part, config, num_samples=num_samples, split=split, cache_dir=cache_dir)

@@ -12,8 +12,8 @@ Layout of the `.idx` file, little-endian:
     int64[D]  document boundaries: document d is made of the sequences [boundary[d], boundary[d+1])
 """
 
-import errno
 import fcntl
+import logging
 import mmap
 import os
 import struct
@@ -30,6 +30,9 @@ from numpy.typing import NDArray
 
 from msmigrate.problems import Exit, UnreadableError, UserError
 from msmigrate.yaml.source import shown_path
+from msrt.data.kept_file import NO_LOCKS
+
+log = logging.getLogger(__name__)
 
 MAGIC = b"MMIDIDX\x00\x00"
 VERSION = 1
@@ -107,6 +110,10 @@ class IndexedDataset:
     def __len__(self) -> int:
         return len(self.sequence_lengths)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A process that gets a copy maps the same files instead of receiving their bytes.
+        return IndexedDataset, (self.prefix,)
+
     def get(self, index: int, offset: int = 0, length: int | None = None) -> NDArray[np.generic]:
         """`length` tokens of sequence `index` from token `offset` on, as a read-only (length,) view of type `dtype`.
 
@@ -130,7 +137,8 @@ class IndexedDataset:
     def _end(self) -> int:
         """The byte behind the last token."""
         ends = self._pointers + self.sequence_lengths.astype(np.int64) * self.dtype.itemsize
-        return int(ends.max(initial=0))
+        # A damaged pointer can be so large that its end wraps around; then the pointer itself is the larger one.
+        return max(int(ends.max(initial=0)), int(self._pointers.max(initial=0)))
 
     def _check_bin(self, bin_path: Path) -> None:
         if not len(self):
@@ -140,6 +148,15 @@ class IndexedDataset:
             raise UnreadableError(
                 f"{bin_path} has {found} bytes, but its .idx points as far as byte {needed}: the file is truncated or "
                 "the two files do not belong together. Copy or build both again."
+            )
+        if found > needed:
+            log.warning(
+                "%s has %d bytes, but its .idx describes only %d: the other %d are never read. Do the two belong "
+                "together?",
+                shown_path(str(bin_path)),
+                found,
+                needed,
+                found - needed,
             )
 
 
@@ -181,6 +198,12 @@ def _parse_index(path: Path, raw: mmap.mmap | bytes) -> _Index:
             f"{path} is truncated: {len(raw)} bytes, but {sequences} sequences and {boundaries} document boundaries "
             f"need {needed}."
         )
+    # A multimodal index has one more byte for each sequence, its mode, which training on text has no use for.
+    if len(raw) not in (needed, needed + sequences):
+        raise UnreadableError(
+            f"{path} is damaged: {len(raw)} bytes, but {sequences} sequences and {boundaries} document boundaries take "
+            f"{needed}."
+        )
     pointers_at = HEADER.size + 4 * sequences
     lengths = np.frombuffer(raw, "<i4", sequences, HEADER.size)
     pointers = np.frombuffer(raw, "<i8", sequences, pointers_at)
@@ -204,6 +227,12 @@ def _check_index(path: Path, lengths: NDArray[np.int32], documents: NDArray[np.i
     if last != len(lengths):
         raise UnreadableError(
             f"{path} is damaged: its documents end at sequence {last}, but it lists {len(lengths)} sequences."
+        )
+    if len(documents) and (int(documents[0]) != 0 or bool(np.any(documents[1:] < documents[:-1]))):
+        at = int(np.argmax(documents[1:] < documents[:-1])) + 1 if int(documents[0]) == 0 else 0
+        raise UnreadableError(
+            f"{path} is damaged: document boundary {at} is sequence {int(documents[at])}; boundaries start at 0 and "
+            "never go back."
         )
 
 
@@ -319,10 +348,6 @@ class IndexedWriter:
         pointers = (ends - lengths.astype("<i8") * self._dtype.itemsize).astype("<i8")
         header = HEADER.pack(MAGIC, VERSION, self._code, len(lengths), len(self._documents))
         return header + lengths.tobytes() + pointers.tobytes() + np.asarray(self._documents, "<i8").tobytes()
-
-
-NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
-"""A file system without locks; there, nothing keeps two writers of one corpus apart."""
 
 
 def _own(path: Path) -> IO[bytes]:

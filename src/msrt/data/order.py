@@ -1,7 +1,8 @@
 """Which samples of a data set each rank consumes in each optimizer step."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,17 @@ class SampleOrder:
     Rank r of `data_parallel` reads samples r, r + data_parallel, r + 2 * data_parallel, … and cuts them into
     micro-batches of `local_batch_size`, `accumulation` of them per step. A pass ends where the next global batch would
     be incomplete; the next one starts at sample 0 again and repeats the order (MindFormers recreates its iterator).
-    Raises `UserError` when there are fewer samples than one global batch.
+    (MindSpore fills the ranks up to equal numbers with samples from the beginning, which can give a pass one step more
+    when data_parallel does not divide `samples`; here no sample comes twice in a pass.)
+    `shuffled`, (samples,) int64, puts another order in the place of 0, 1, 2, …. Raises `UserError` when there are fewer
+    samples than one global batch.
     """
 
     samples: int
     local_batch_size: int
     accumulation: int
     data_parallel: int
+    shuffled: NDArray[np.int64] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if min(self.local_batch_size, self.accumulation, self.data_parallel) < 1:
@@ -48,7 +53,20 @@ class SampleOrder:
         """The samples of a step, counted from 0 over the whole run: (data_parallel, accumulation, local_batch_size)."""
         first = step % self.steps_per_pass * self.global_batch_size
         rows = np.arange(first, first + self.global_batch_size, dtype=np.int64)
+        if self.shuffled is not None:
+            rows = self.shuffled[rows]
         return rows.reshape(self.accumulation, self.local_batch_size, self.data_parallel).transpose(2, 0, 1)
+
+    def micro_batches(self, rank: int, first_step: int = 0) -> Iterator[NDArray[np.int64]]:
+        """The (local_batch_size,) samples of each micro-batch of `rank`, without end, from step `first_step` on."""
+        if not 0 <= rank < self.data_parallel or first_step < 0:
+            raise ValueError(f"rank {rank} of {self.data_parallel} and first_step {first_step} must count from 0")
+        return self._from(rank, first_step)
+
+    def _from(self, rank: int, step: int) -> Iterator[NDArray[np.int64]]:
+        while True:
+            yield from self.step(step)[rank]
+            step += 1
 
     def sha256(self, steps: int) -> str:
         """The digest of the samples of the first `steps` steps as little-endian int64.
@@ -59,3 +77,25 @@ class SampleOrder:
         for step in range(steps):
             digest.update(self.step(step).astype("<i8").tobytes())
         return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What a run reads, as `msrt plan --json` names it under `samples` (contract, section 4).
+
+    `epochs` is how often the `available` samples are read: needed / available. `first` are the samples of step 1 and
+    `order_sha256` is the digest of those of all steps, both in consumption order (rank, micro-batch, row).
+    """
+
+    available: int
+    needed: int
+    epochs: float
+    first: tuple[int, ...]
+    order_sha256: str
+
+
+def consumption(order: SampleOrder, steps: int) -> Consumption:
+    """What `steps` steps in this order consume."""
+    needed = steps * order.global_batch_size
+    first = tuple(order.step(0).ravel().tolist())
+    return Consumption(order.samples, needed, needed / order.samples, first, order.sha256(steps))

@@ -1,16 +1,15 @@
 """How making a corpus shows that it is alive: a bar on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-SECONDS_BETWEEN_LINES = 2.0
+from msrt.data.make_data import Report
 
-Report = Callable[[int, int | None], None]
-"""Takes the bytes read so far, and how many there are; None when a pipe is among the inputs."""
+SECONDS_BETWEEN_LINES = 2.0
 
 
 @contextmanager

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from msmigrate.problems import UserError
+
 
 @dataclass(frozen=True)
 class Sample:
     """One sequence of length s: `tokens`, `labels`, `position_ids` (s,) int32, `loss_mask` (s,) float32.
 
-    `attention_mask` is (1, s, s) bool, True where a query (row) must not see a key (column); None when it was not asked
-    for. Pad ids appear as 0 in `tokens` and `labels`.
+    `attention_mask` is (1, s, s) bool, True where a query (row) must not see a key (column); None when no mask was
+    asked for, which means causal. Pad ids appear as 0 in `tokens` and `labels`.
     """
 
     tokens: NDArray[np.int32]
@@ -26,7 +28,9 @@ class GPTConfig:
     """What decides the samples drawn from a corpus; names and meaning as in megatron-core's GPTDatasetConfig.
 
     `eod` and `pad` are token ids; -1 means that no token is one. `eod_mask_loss` True takes positions whose input is
-    end-of-document out of the loss. `add_extra_token` reads seq_length + 1 tokens, so that the last label is real.
+    end-of-document out of the loss. `create_compressed_eod_mask` is MindFormers': documents do not see each other, at
+    most `eod_pad_length` + 1 of them in a sample. `add_extra_token` reads seq_length + 1 tokens, so that the last label
+    is real.
     """
 
     seq_length: int
@@ -37,6 +41,8 @@ class GPTConfig:
     reset_position_ids: bool = False
     reset_attention_mask: bool = False
     create_attention_mask: bool = False
+    create_compressed_eod_mask: bool = False
+    eod_pad_length: int = 128
     add_extra_token: bool = True
     drop_last_partial_validation_sequence: bool = True
 
@@ -49,7 +55,8 @@ class GPTConfig:
 def make_sample(text: NDArray[np.int64], config: GPTConfig) -> Sample:
     """The sample made of `text`, (seq_length + extra,) int64 token ids already filled up with `config.pad`.
 
-    Masks are made anew for each sample: no sample can alter the mask of another one.
+    Masks are made anew for each sample: no sample can alter the mask of another one. Raises `UserError` for more than
+    `eod_pad_length` inner ends of documents under `create_compressed_eod_mask`.
     """
     tokens, labels = _inputs_and_labels(text.astype(np.int32), config)
     ends = np.flatnonzero(tokens == config.eod)
@@ -85,10 +92,17 @@ def _position_ids(ends: NDArray[np.intp], config: GPTConfig) -> NDArray[np.int32
 
 
 def _attention_mask(ends: NDArray[np.intp], config: GPTConfig) -> NDArray[np.bool_] | None:
-    if not config.create_attention_mask:
+    compressed = config.create_compressed_eod_mask
+    if not (config.create_attention_mask or compressed):
         return None
+    inner = int(np.count_nonzero(ends + 1 < config.seq_length))
+    if compressed and inner > config.eod_pad_length:
+        raise UserError(
+            f"it has {inner} ends of documents, and eod_pad_length {config.eod_pad_length} has room for "
+            f"{config.eod_pad_length}: set train_dataset.dataloader.config.eod_pad_length to {inner} or more."
+        )
     keys = np.arange(config.seq_length, dtype=np.int32)
     hidden = keys[None, :] > keys[:, None]
-    if config.reset_attention_mask:
+    if config.reset_attention_mask or compressed:
         hidden |= keys[None, :] < _segment_starts(ends, config.seq_length)[:, None]
     return hidden[None]

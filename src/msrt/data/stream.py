@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from msmigrate.problems import UserError
 from msrt.data.order import SampleOrder
 from msrt.data.sample import Sample
 
@@ -51,22 +52,18 @@ def micro_batches(
     `first_step` counts the optimizer steps already done, so a resumed run goes on where it stopped. The order is
     `SampleOrder`'s. Raises `UserError` when `source` has fewer samples than one global batch.
     """
-    if not 0 <= rank < data_parallel or first_step < 0:
-        raise ValueError(f"rank {rank} of {data_parallel} and first_step {first_step} must count from 0")
     order = SampleOrder(len(source), local_batch_size, accumulation, data_parallel)
-    return _endless(source, order, rank, first_step)
+    rows = order.micro_batches(rank, first_step)
+    return (stack_samples(source, indices) for indices in rows)
 
 
-def _endless(source: SampleSource, order: SampleOrder, rank: int, step: int) -> Iterator[MicroBatch]:
-    while True:
-        for indices in order.step(step)[rank]:
-            yield stack_samples(source, indices)
-        step += 1
+class SampleError(UserError):
+    """A sample that cannot be made; the message names it."""
 
 
 def stack_samples(source: SampleSource, indices: NDArray[np.int64]) -> MicroBatch:
-    """The samples numbered `indices`, (batch,) int64, as one micro-batch."""
-    samples = [source[index] for index in indices.tolist()]
+    """The samples numbered `indices`, (batch,) int64, as one micro-batch. Raises `SampleError`."""
+    samples = [_sample(source, index) for index in indices.tolist()]
     masks = [sample.attention_mask for sample in samples if sample.attention_mask is not None]
     return MicroBatch(
         input_ids=np.stack([sample.tokens for sample in samples]),
@@ -76,3 +73,13 @@ def stack_samples(source: SampleSource, indices: NDArray[np.int64]) -> MicroBatc
         attention_mask=np.stack(masks) if masks else None,
         indices=indices.copy(),
     )
+
+
+def _sample(source: SampleSource, index: int) -> Sample:
+    try:
+        return source[index]
+    except UserError as error:
+        raise SampleError(f"Sample {index} of the training data cannot be made: {error}") from error
+    except Exception as error:  # whatever is wrong with a sample, its number is what helps
+        kind = type(error).__name__
+        raise SampleError(f"Sample {index} of the training data cannot be made: {kind}: {error}") from error

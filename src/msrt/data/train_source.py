@@ -6,9 +6,11 @@ from pathlib import Path
 
 from msmigrate.problems import UserError
 from msmigrate.pynative.sections import Dataloader, GPTDatasetConfig, TrainDataset
-from msrt.data.blend import build_part
+from msrt.data.blend import BlendRule, build_part
 from msrt.data.data_path import parse_data_path
+from msrt.data.order import SampleOrder
 from msrt.data.sample import GPTConfig
+from msrt.data.shuffled import shuffled_order
 from msrt.data.split import KEY as SPLIT
 from msrt.data.split import parse_split
 from msrt.data.stream import SampleSource
@@ -27,14 +29,21 @@ log = logging.getLogger(__name__)
 
 
 def open_train_source(
-    train_dataset: TrainDataset, *, samples: int, vocab_size: int | None = None, cache_dir: Path | None = None
+    train_dataset: TrainDataset,
+    *,
+    samples: int,
+    global_batch_size: int | None = None,
+    vocab_size: int | None = None,
+    cache_dir: Path | None = None,
+    rule: BlendRule = BlendRule.MEGATRON,
 ) -> SampleSource:
     """The training samples of a run that will consume `samples` of them (steps x global_batch_size).
 
     With `vocab_size` every token of the corpora is checked to be from 0 to `vocab_size` - 1. When the data has fewer
     samples, a warning with both numbers is logged: the order repeats from sample 0, as in MindFormers. With `cache_dir`
-    sample indices and token checks are kept there for later runs. Raises one `UserError` with every setting that cannot
-    be served, one with every corpus whose tokens do not fit, and `UnreadableError` for a corpus that cannot be read.
+    sample indices and token checks are kept there for later runs. `rule` decides how long a blend of weighted corpora
+    is. Raises one `UserError` with every setting that cannot be served, one with every corpus whose tokens do not fit,
+    and `UnreadableError` for a corpus that cannot be read.
     """
     loader = train_dataset.dataloader
     faults = [*_faults(loader, samples), *_vocabulary_faults(loader.config, vocab_size)]
@@ -44,17 +53,40 @@ def open_train_source(
     data_path, split = parse_data_path(loader.config.data_path), parse_split(loader.config.split)
     if vocab_size is not None:
         check_tokens(data_path.prefixes, vocab_size, cache_dir)
-    source = build_part(data_path, split, "train", loader.sizes[0], gpt_config(loader.config), cache_dir=cache_dir)
+    source = build_part(
+        data_path, split, "train", loader.sizes[0], gpt_config(loader.config), cache_dir=cache_dir, rule=rule
+    )
     if source is None:
         raise UserError(f'{SPLIT} "{loader.config.split}" leaves nothing for training: raise its first number above 0.')
-    _check_length(train_dataset, len(source), samples)
+    _check_length(train_dataset, len(source), samples, global_batch_size)
     _warn_of_lost_flags(loader.config)
+    _warn_of_unread_parts(loader.sizes)
     return source
+
+
+def sample_order(
+    train_dataset: TrainDataset,
+    samples: int,
+    *,
+    local_batch_size: int,
+    accumulation: int,
+    data_parallel: int,
+    seed: int,
+) -> SampleOrder:
+    """The order in which a run consumes a source of `samples` samples; `seed` is training.seed.
+
+    With `dataloader.shuffle` it is MindSpore's shuffle (`shuffled_order`), on top of the one that is part of Megatron's
+    indices. Raises `UserError` when there are fewer samples than one global batch.
+    """
+    shuffled = shuffled_order(samples, seed, data_parallel) if train_dataset.dataloader.shuffle else None
+    return SampleOrder(samples, local_batch_size, accumulation, data_parallel, shuffled)
 
 
 def column_names(config: GPTDatasetConfig) -> tuple[str, ...]:
     """The columns a sample has under `config`, in order."""
     columns = ("input_ids", "labels", "loss_mask", "position_ids")
+    if config.create_compressed_eod_mask:
+        return (*columns, "actual_seq_len")
     return (*columns, "attention_mask") if config.create_attention_mask else columns
 
 
@@ -69,20 +101,17 @@ def gpt_config(config: GPTDatasetConfig) -> GPTConfig:
         reset_position_ids=config.reset_position_ids,
         reset_attention_mask=config.reset_attention_mask,
         create_attention_mask=config.create_attention_mask,
+        create_compressed_eod_mask=config.create_compressed_eod_mask,
+        eod_pad_length=config.eod_pad_length,
     )
 
 
 def _faults(loader: Dataloader, samples: int) -> Iterator[str]:
     if loader.type != LOADER:
         found = "missing" if loader.type is None else repr(loader.type)
-        yield f"{KEY}.type is {found}; msrt reads {LOADER} only."
+        yield f"{KEY}.type is {found}; msrt reads {LOADER} only. Make its corpus from texts with msrt make-data."
     if loader.datasets_type != DATASET:
         yield f"{KEY}.datasets_type is {loader.datasets_type!r}; msrt reads {DATASET} only."
-    if loader.shuffle:
-        yield (
-            f"{KEY}.shuffle is true, which msrt does not have; write false: "
-            f"{DATASET} already shuffles its samples with {KEY}.config.seed."
-        )
     yield from _size_faults(loader.sizes, samples)
     yield from _column_faults(loader)
     yield from _config_faults(loader.config)
@@ -100,12 +129,6 @@ def _size_faults(sizes: tuple[int, ...] | None, samples: int) -> Iterator[str]:
 
 
 def _column_faults(loader: Dataloader) -> Iterator[str]:
-    if loader.config.create_compressed_eod_mask:
-        yield (
-            f"{KEY}.config.create_compressed_eod_mask is true, which msrt does not have; write false, and "
-            "create_attention_mask true if documents must not see each other."
-        )
-        return
     expected = column_names(loader.config)
     if loader.column_names == expected:
         return
@@ -115,10 +138,11 @@ def _column_faults(loader: Dataloader) -> Iterator[str]:
         if loader.column_names == Dataloader().column_names
         else f"is {_listed(loader.column_names)}"
     )
-    mask = str(loader.config.create_attention_mask).lower()
+    flag = "create_compressed_eod_mask" if loader.config.create_compressed_eod_mask else "create_attention_mask"
+    value = str(getattr(loader.config, flag)).lower()
     yield (
         f"{KEY}.column_names {found}; write column_names: {_listed(expected)}, in this order: these are the columns of "
-        f"a sample with create_attention_mask {mask}."
+        f"a sample with {flag} {value}."
     )
 
 
@@ -154,17 +178,18 @@ def _vocabulary_faults(config: GPTDatasetConfig, vocab_size: int | None) -> Iter
 
 def _flags_of_eod(config: GPTDatasetConfig) -> list[str]:
     """The flags in use that act at each end of document."""
-    flags = ("eod_mask_loss", "reset_position_ids", "reset_attention_mask")
+    flags = ("eod_mask_loss", "reset_position_ids", "reset_attention_mask", "create_compressed_eod_mask")
     return [flag for flag in flags if getattr(config, flag)]
 
 
-def _check_length(train_dataset: TrainDataset, available: int, needed: int) -> None:
+def _check_length(train_dataset: TrainDataset, available: int, needed: int, batch: int | None) -> None:
     if needed <= available:
         return
-    if not train_dataset.drop_remainder:
+    whole_batches = batch is not None and available % batch == 0
+    if not train_dataset.drop_remainder and not whole_batches:
         raise UserError(
             f"The run consumes {needed} training samples and the data has {available}; with drop_remainder false each "
-            "pass over them can end with an incomplete global batch, which msrt cannot train. Set "
+            "pass over them can end with an incomplete global batch, whose micro-batches would be short or empty. Set "
             f"train_dataset.drop_remainder to true, or {KEY}.sizes[0] to {needed}."
         )
     log.warning(
@@ -179,7 +204,7 @@ def _check_length(train_dataset: TrainDataset, available: int, needed: int) -> N
 
 
 def _warn_of_lost_flags(config: GPTDatasetConfig) -> None:
-    if config.reset_attention_mask and not config.create_attention_mask:
+    if config.reset_attention_mask and not (config.create_attention_mask or config.create_compressed_eod_mask):
         log.warning(
             "%s.config.reset_attention_mask has no effect without create_attention_mask: "
             "tokens see the documents before their own.",
@@ -189,4 +214,13 @@ def _warn_of_lost_flags(config: GPTDatasetConfig) -> None:
     if config.eod < 0 and given:
         log.warning(
             "%s.config.eod is %d; tokens are 0 or more: %s will never apply.", KEY, config.eod, ", ".join(given)
+        )
+
+
+def _warn_of_unread_parts(sizes: tuple[int, ...]) -> None:
+    if any(sizes[1:]):
+        log.warning(
+            "%s.sizes asks for %d validation and %d test samples; msrt trains only and reads none of them.",
+            KEY,
+            *sizes[1:],
         )

@@ -4,7 +4,8 @@ import numpy as np
 from mindspore import Tensor
 
 from msmigrate.problems import UserError
-from msrt.ops.autograd import Ints, array, tensor
+from msrt.models.api import TokenCounts
+from msrt.ops.autograd import Array, Ints, array, tensor
 
 IGNORED = -100
 """Label left out of the loss."""
@@ -36,12 +37,34 @@ def _check_range(ids: Ints, column: str, vocab_size: int) -> None:
         )
 
 
-def masked_labels(labels: Tensor, loss_mask: Tensor | None, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Labels (batch · seq,) with ignored ones at 0, and each token's share of the mean, float32 of the same shape."""
+def shifted_left(column: Tensor) -> Tensor:
+    """What stands one position later, 0 at the end: (batch, seq) of any type gives the same shape."""
+    values = array(column)
+    moved = np.zeros_like(values)
+    moved[:, :-1] = values[:, 1:]
+    return tensor(moved)
+
+
+def masked_labels(
+    labels: Tensor, loss_mask: Tensor | None, vocab_size: int, tokens: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Labels (batch · seq,) with ignored ones at 0, and each token's share of the loss, float32 of the same shape.
+
+    Shares are 1 / `tokens` where the loss counts a token; None is their number here, so that the loss is a mean.
+    """
     wanted = array(labels).reshape(-1)
-    counted = (wanted != IGNORED).astype(np.float32)
-    if loss_mask is not None:
-        counted *= array(loss_mask).reshape(-1)
+    counted = _counted(wanted, None if loss_mask is None else array(loss_mask).reshape(-1))
     targets = np.where(wanted == IGNORED, 0, wanted)
     _check_range(targets, "labels", vocab_size)
-    return tensor(targets), tensor(counted / np.float32(counted.sum() + _EMPTY))
+    return tensor(targets), tensor(counted / np.float32((counted.sum() if tokens is None else tokens) + _EMPTY))
+
+
+def count_tokens(labels: Ints, loss_mask: Array) -> TokenCounts:
+    """How many tokens of (batch, seq) each loss counts; masks may weigh them."""
+    counted = _counted(labels, loss_mask)
+    return TokenCounts(float(counted.sum(dtype=np.float64)), float(counted[:, 1:].sum(dtype=np.float64)))
+
+
+def _counted(labels: Ints, loss_mask: Array | None) -> Array:
+    counted: Array = (labels != IGNORED).astype(np.float32)
+    return counted if loss_mask is None else counted * loss_mask

@@ -6,7 +6,7 @@ A family's module is imported when it is asked for, so that the names are there 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from msmigrate.problems import UserError
 from msmigrate.pynative.model import Model as ModelSection
@@ -14,24 +14,31 @@ from msrt.config.problem import shown
 
 if TYPE_CHECKING:
     from msrt.models.api import Model
-    from msrt.models.deepseek_v3.config import DeepSeekV3Config
+    from msrt.models.config import DecoderConfig
 
-ModelConfig: TypeAlias = "DeepSeekV3Config"
+ModelConfig: TypeAlias = "DecoderConfig"
 """Any family's config: it names its `model_type` and the spread of its initial weights."""
+
+C = TypeVar("C", bound="DecoderConfig")
 
 
 @dataclass(frozen=True)
-class Family:
+class Family(Generic[C]):
     """How one model family is configured, measured and built."""
 
-    from_hf: Callable[[Mapping[str, object]], ModelConfig]
-    from_model_section: Callable[[ModelSection], ModelConfig]
+    from_hf: Callable[[Mapping[str, object]], C]
+    from_model_section: Callable[[ModelSection], C]
     without_effect: Callable[[ModelSection], dict[str, str]]
-    parameter_count: Callable[[ModelConfig], int]
-    network: "Callable[[ModelConfig], Model]"
+    parameter_count: Callable[[C], int]
+    network: "Callable[[C], Model]"
 
 
-FAMILIES: Mapping[str, str] = {"deepseek_v3": "msrt.models.deepseek_v3.family"}
+FAMILIES: Mapping[str, str] = {
+    "deepseek_v3": "msrt.models.deepseek_v3.family",
+    "llama": "msrt.models.llama.family",
+    "qwen3": "msrt.models.qwen3.family",
+    "qwen3_moe": "msrt.models.qwen3_moe.family",
+}
 """The module of each family, whose FAMILY is a `Family`."""
 
 
@@ -66,12 +73,17 @@ def build_model(config: ModelConfig, seed: int) -> "Model":
     """The model of `config` with initial weights drawn from `seed`, each parameter's by its own name."""
     from msrt.nn.init import initialise
 
-    model = _family(config.model_type).network(config)
+    model = empty_model(config)
     initialise(model, seed=seed, std=config.initializer_range)
     return model
 
 
-def _family(model_type: object, key: str = "model.model_type") -> Family:
+def empty_model(config: ModelConfig) -> "Model":
+    """The model of `config` with zeros for weights, to be filled: memory is taken as they are written."""
+    return _family(config.model_type).network(config)
+
+
+def _family(model_type: object, key: str = "model.model_type") -> Family[ModelConfig]:
     unknown = unknown_family(model_type)
     if unknown is not None:
         raise UserError(f"{key} {unknown}")

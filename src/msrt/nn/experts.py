@@ -6,11 +6,14 @@ from numpy.typing import NDArray
 
 from msrt.nn.linear import empty_parameter
 from msrt.ops.dispatch import grouped_matmul
+from msrt.ops.precision import FLOAT32, cast
 from msrt.ops.swiglu import swiglu
 
 
 class Experts(nn.Cell):
     """`weight1` (experts, hidden, 2·ffn) with the gate lanes before the up lanes, `weight2` (experts, ffn, hidden)."""
+
+    precision = FLOAT32
 
     def __init__(self, num_experts: int, hidden_size: int, intermediate_size: int) -> None:
         super().__init__()
@@ -19,5 +22,7 @@ class Experts(nn.Cell):
 
     def construct(self, x: Tensor, counts: NDArray[np.int64]) -> Tensor:
         """Rows (slots, hidden) sorted by expert, `counts` (experts,) of them each: (slots, hidden)."""
-        gated = swiglu(grouped_matmul(x, self.weight1, counts), "halves")
-        return grouped_matmul(gated, self.weight2, counts)
+        dtype = self.precision.compute
+        wide = cast(grouped_matmul(x, cast(self.weight1, dtype), counts), dtype)
+        gated = cast(swiglu(wide, "halves"), dtype)
+        return cast(grouped_matmul(gated, cast(self.weight2, dtype), counts), dtype)

@@ -13,7 +13,7 @@ def initial_value(name: str, shape: tuple[int, ...], *, seed: int, std: float) -
 
     Each name has a random stream of its own, made of `seed` and the name.
     """
-    if name.endswith("layernorm.weight"):
+    if name.endswith("norm.weight"):
         return np.ones(shape, np.float32)
     if name.endswith("bias"):
         return np.zeros(shape, np.float32)

@@ -5,6 +5,7 @@ from mindspore import Parameter, Tensor, nn
 
 from msrt.ops.autograd import tensor
 from msrt.ops.basic import embedding, linear
+from msrt.ops.precision import FLOAT32, cast
 
 
 def empty_parameter(*shape: int, trainable: bool = True) -> Parameter:
@@ -13,19 +14,26 @@ def empty_parameter(*shape: int, trainable: bool = True) -> Parameter:
 
 
 class Linear(nn.Cell):
-    """x · weightᵀ without bias; `weight` is (out_features, in_features)."""
+    """x · weightᵀ + bias; `weight` is (out_features, in_features), `bias` (out_features,), None for a layer without."""
 
-    def __init__(self, in_features: int, out_features: int) -> None:
+    precision = FLOAT32
+
+    def __init__(self, in_features: int, out_features: int, *, bias: bool = False) -> None:
         super().__init__()
         self.weight = empty_parameter(out_features, in_features)
+        self.bias = empty_parameter(out_features) if bias else None
 
     def construct(self, x: Tensor) -> Tensor:
         """(..., in_features) gives (..., out_features)."""
-        return linear(x, self.weight)
+        dtype = self.precision.compute
+        out = cast(linear(x, cast(self.weight, dtype)), dtype)
+        return out if self.bias is None else cast(out + cast(self.bias, dtype), dtype)
 
 
 class VocabEmbedding(nn.Cell):
     """One row per token of the vocabulary; `weight` is (vocab_size, hidden_size)."""
+
+    precision = FLOAT32
 
     def __init__(self, vocab_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -33,4 +41,4 @@ class VocabEmbedding(nn.Cell):
 
     def construct(self, ids: Tensor) -> Tensor:
         """(batch, seq) int gives (batch, seq, hidden_size)."""
-        return embedding(ids, self.weight)
+        return cast(embedding(ids, self.weight), self.precision.compute)

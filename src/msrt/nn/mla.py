@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from mindspore import Tensor, nn
 
+from msrt.nn.cache import Cache
+from msrt.nn.core_attention import CoreAttention
 from msrt.nn.linear import Linear
 from msrt.nn.norm import RMSNorm
 from msrt.nn.rotary import RotaryEmbedding
-from msrt.ops.attention import causal_attention, join_shared_key, split_last
+from msrt.ops.attention import join_shared_key, split_last
 
 
 @dataclass(frozen=True)
@@ -35,24 +37,13 @@ class MLASpec:
         return self.q_lora_rank or self.num_attention_heads * self.qk_head_dim
 
 
-class CoreAttention(nn.Cell):
-    """Causal softmax attention over all heads."""
-
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.scale = scale
-
-    def construct(self, query: Tensor, key: Tensor, value: Tensor, hidden: Tensor | None) -> Tensor:
-        """(batch, seq, heads, d), the same, (batch, seq, heads, dv): (batch, seq, heads, dv)."""
-        return causal_attention(query, key, value, self.scale, hidden)
-
-
 class MLASelfAttention(nn.Cell):
     """Self-attention of one layer; `linear_qkv` gives [query latent | key-value latent | rotary key] at once."""
 
     def __init__(self, spec: MLASpec) -> None:
         super().__init__()
         self.spec = spec
+        self.kv_cache: Cache | None = None
         heads = spec.num_attention_heads
         self.linear_qkv = Linear(spec.hidden_size, spec.query_width + spec.kv_lora_rank + spec.qk_rope_head_dim)
         self.q_layernorm = self.linear_qb = self.k_layernorm = None
@@ -63,8 +54,8 @@ class MLASelfAttention(nn.Cell):
             if spec.q_lora_rank is not None:
                 self.q_layernorm = RMSNorm(spec.q_lora_rank, spec.latent_norm_eps)
         self.linear_kvb = Linear(spec.kv_lora_rank, heads * (spec.qk_nope_head_dim + spec.v_head_dim))
-        self.apply_rotary_emb_q = RotaryEmbedding()
-        self.apply_rotary_emb_k = RotaryEmbedding()
+        self.apply_rotary_emb_q = RotaryEmbedding("interleaved")
+        self.apply_rotary_emb_k = RotaryEmbedding("interleaved")
         self.core_attention = CoreAttention(spec.softmax_scale)
         self.linear_proj = Linear(heads * spec.v_head_dim, spec.hidden_size)
 
@@ -82,7 +73,10 @@ class MLASelfAttention(nn.Cell):
             latent = self.k_layernorm(latent)
         query = self.apply_rotary_emb_q(query.reshape((batch, seq, -1, spec.qk_head_dim)), cos, sin)
         rotary_key = self.apply_rotary_emb_k(rotary_key.reshape((batch, seq, 1, -1)), cos, sin)
-        key_value = self.linear_kvb(latent).reshape((batch, seq, -1, spec.qk_nope_head_dim + spec.v_head_dim))
+        if self.kv_cache is not None:
+            latent, rotary_key = self.kv_cache.extended(latent, rotary_key)
+        seen = latent.shape[1]
+        key_value = self.linear_kvb(latent).reshape((batch, seen, -1, spec.qk_nope_head_dim + spec.v_head_dim))
         key, value = split_last(key_value, (spec.qk_nope_head_dim, spec.v_head_dim))
         attended = self.core_attention(query, join_shared_key(key, rotary_key), value, hidden)
         return self.linear_proj(attended.reshape((batch, seq, -1)))

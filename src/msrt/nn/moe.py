@@ -14,6 +14,7 @@ from msrt.nn.router import Router, RouterSpec
 from msrt.ops.autograd import Array, Ints, array, tensor
 from msrt.ops.basic import zero
 from msrt.ops.dispatch import assign, combine, permute
+from msrt.ops.precision import FLOAT32, cast
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class MoEStats(NamedTuple):
 class MoE(nn.Cell):
     """Σ over chosen experts of weight · expert(x), plus shared experts. No capacity: no token is dropped."""
 
+    precision = FLOAT32
+
     def __init__(self, spec: MoESpec) -> None:
         super().__init__()
         self.spec = spec
@@ -62,9 +65,10 @@ class MoE(nn.Cell):
         routing = self.router(rows, self.expert_bias)
         assignment = assign(routing.topk_indices, self.spec.router.num_experts)
         routed = self.experts(permute(rows, assignment), assignment.counts)
-        out = combine(routed, routing.topk_weights, assignment)
+        dtype = self.precision.compute
+        out = cast(combine(routed, routing.topk_weights, assignment), dtype)
         if self.shared_experts is not None:
-            out = out + self.shared_experts(rows)
+            out = cast(out + self.shared_experts(rows), dtype)
         loss, counts = zero(), history
         if self.spec.balance is not None:
             balanced = balance(routing, batch, self.spec.balance, array(history))

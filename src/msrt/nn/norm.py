@@ -4,10 +4,13 @@ from mindspore import Tensor, nn
 
 from msrt.nn.linear import empty_parameter
 from msrt.ops.norm import rms_norm
+from msrt.ops.precision import FLOAT32, cast
 
 
 class RMSNorm(nn.Cell):
     """x / √(mean(x²) + eps) · weight over the last axis of size `width`."""
+
+    precision = FLOAT32
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -16,4 +19,6 @@ class RMSNorm(nn.Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """(..., width) gives the same shape."""
-        return rms_norm(x, self.weight, self.eps)
+        dtype = self.precision.norm
+        normed = rms_norm(cast(x, dtype), cast(self.weight, dtype), self.eps)
+        return cast(cast(normed, dtype), self.precision.compute)

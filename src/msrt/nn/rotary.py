@@ -1,4 +1,4 @@
-"""Rotary positions: frequencies with or without YaRN, and the tables of a batch's angles.
+"""Rotary positions: frequencies, plain or stretched for longer sequences, and the tables of a batch's angles.
 
 YaRN is Peng et al., 2023. Transformers and MindFormers agree on its frequencies and differ in three places, each a
 value of `RotarySpec` or of the softmax scale: see `transformers_amplitude`, `mindformers_angle_scale`, `yarn_mscale`.
@@ -11,7 +11,8 @@ import numpy as np
 from mindspore import Tensor, nn
 
 from msrt.ops.autograd import Array, Ints, tensor
-from msrt.ops.rotary import rotate_interleaved
+from msrt.ops.precision import FLOAT32, cast
+from msrt.ops.rotary import PairLayout, rotate
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,45 @@ class Yarn:
     beta_fast: float = 32.0
     beta_slow: float = 1.0
 
+    def stretched(self, frequencies: Array, theta: float) -> Array:
+        """The plain `frequencies` (dim / 2,) of base `theta`, each kept, divided or blended."""
+        ramp = self._ramp(2 * frequencies.size, theta)
+        blended: Array = frequencies / np.float32(self.factor) * ramp + frequencies * (1 - ramp)
+        return blended
+
+    def _ramp(self, dim: int, theta: float) -> Array:
+        """Share of the divided frequency for each pair of lanes: 0 fast, 1 slow (YaRN, section 3.2)."""
+
+        def lane(rotations: float) -> float:
+            periods = self.original_length / (rotations * 2 * math.pi)
+            return dim * math.log(periods) / (2 * math.log(theta))
+
+        low = max(math.floor(lane(self.beta_fast)), 0)
+        high: float = min(math.ceil(lane(self.beta_slow)), dim - 1)
+        if low == high:
+            high += 0.001
+        ramp: Array = np.clip((np.arange(dim // 2, dtype=np.float32) - low) / np.float32(high - low), 0, 1)
+        return ramp
+
+
+@dataclass(frozen=True)
+class Llama3:
+    """Llama 3.1's stretching: as YaRN's, blended by how often a frequency turns in `original_length` positions, from
+    `low_freq_factor` times (divided by `factor`) to `high_freq_factor` times (kept)."""
+
+    factor: float
+    original_length: int
+    low_freq_factor: float
+    high_freq_factor: float
+
+    def stretched(self, frequencies: Array, theta: float) -> Array:
+        """The plain `frequencies` (dim / 2,), each kept, divided or blended; the base does not matter."""
+        turns = np.float32(self.original_length / (2 * math.pi)) * frequencies
+        low, high = np.float32(self.low_freq_factor), np.float32(self.high_freq_factor)
+        kept: Array = np.clip((turns - low) / (high - low), 0, 1)
+        blended: Array = frequencies / np.float32(self.factor) * (1 - kept) + frequencies * kept
+        return blended
+
 
 @dataclass(frozen=True)
 class RotarySpec:
@@ -31,32 +71,15 @@ class RotarySpec:
 
     dim: int
     theta: float
-    yarn: Yarn | None = None
+    stretch: Yarn | Llama3 | None = None
     angle_scale: float = 1.0
     amplitude: float = 1.0
 
     def inverse_frequencies(self) -> Array:
         """Radians per position of each pair of lanes: (dim / 2,) float32."""
         exponents = np.arange(0, self.dim, 2, dtype=np.float32) / np.float32(self.dim)
-        kept: Array = np.float32(1) / np.power(np.float32(self.theta), exponents)
-        if self.yarn is None:
-            return kept
-        ramp = self._ramp(self.yarn)
-        return kept / np.float32(self.yarn.factor) * ramp + kept * (1 - ramp)
-
-    def _ramp(self, yarn: Yarn) -> Array:
-        """Share of the divided frequency for each pair of lanes: 0 fast, 1 slow (YaRN, section 3.2)."""
-
-        def lane(rotations: float) -> float:
-            periods = yarn.original_length / (rotations * 2 * math.pi)
-            return self.dim * math.log(periods) / (2 * math.log(self.theta))
-
-        low = max(math.floor(lane(yarn.beta_fast)), 0)
-        high: float = min(math.ceil(lane(yarn.beta_slow)), self.dim - 1)
-        if low == high:
-            high += 0.001
-        ramp: Array = np.clip((np.arange(self.dim // 2, dtype=np.float32) - low) / np.float32(high - low), 0, 1)
-        return ramp
+        plain: Array = np.float32(1) / np.power(np.float32(self.theta), exponents)
+        return plain if self.stretch is None else self.stretch.stretched(plain, self.theta)
 
     def tables(self, position_ids: Ints) -> tuple[Tensor, Tensor]:
         """cos and sin for `position_ids` (batch, seq): two tensors (batch, seq, dim / 2) float32."""
@@ -83,8 +106,16 @@ def mindformers_angle_scale(factor: float, mscale: float, mscale_all_dim: float)
 
 
 class RotaryEmbedding(nn.Cell):
-    """Turns the last lanes of queries or keys by the angles given."""
+    """Turns the last lanes of queries or keys by the angles given; `layout` says which lanes are a pair."""
+
+    precision = FLOAT32
+
+    def __init__(self, layout: PairLayout) -> None:
+        super().__init__()
+        self.layout = layout
 
     def construct(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """(batch, seq, heads, lanes), with cos and sin (batch, seq, dim / 2): the same shape."""
-        return rotate_interleaved(x, cos, sin)
+        dtype = self.precision.rotary
+        turned = rotate(cast(x, dtype), cast(cos, dtype), cast(sin, dtype), self.layout)
+        return cast(turned, self.precision.compute)

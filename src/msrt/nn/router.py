@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from msrt.nn.linear import empty_parameter
 from msrt.ops.autograd import Array, array, tensor
 from msrt.ops.basic import gather_last, linear, sigmoid, softmax
+from msrt.ops.precision import FLOAT32, cast
 from msrt.ops.sqrtsoftplus import sqrt_softplus
 
 ScoreFunction = Literal["sigmoid", "softmax", "sqrtsoftplus"]
@@ -44,6 +45,8 @@ class Routing(NamedTuple):
 class Router(nn.Cell):
     """Chooses by score plus bias, weighs by score alone; `weight` is (experts, hidden)."""
 
+    precision = FLOAT32
+
     def __init__(self, spec: RouterSpec, hidden_size: int) -> None:
         super().__init__()
         self.spec = spec
@@ -52,7 +55,8 @@ class Router(nn.Cell):
     def construct(self, x: Tensor, expert_bias: Tensor | None) -> Routing:
         """Routing of `x` (tokens, hidden); `expert_bias` (experts,) steers the choice only."""
         spec = self.spec
-        logits = linear(x, self.weight)
+        dtype = self.precision.router
+        logits = cast(cast(linear(cast(x, dtype), cast(self.weight, dtype)), dtype), "float32")
         scores = score(logits, spec.score_function)
         choice = array(scores) if expert_bias is None else array(scores) + array(expert_bias)
         indices = tensor(choose_experts(choice, spec))

@@ -30,22 +30,3 @@ def _make_deterministic() -> None:
 def on_cpu() -> bool:
     """Whether operators run on the host's processor, where the fused kernels of this package are used."""
     return bool(ms.get_context("device_target") == "CPU")
-
-
-def supports_bfloat16() -> bool:
-    """Whether the device multiplies bfloat16 matrices; a CPU does not (matmul, softmax and reductions raise)."""
-    return not on_cpu()
-
-
-def precision_note(requested: dict[str, str]) -> str | None:
-    """One sentence on the types of `requested` (key of the config → dtype name) that are computed in float32 here.
-
-    None when every type asked for is the type used.
-    """
-    if supports_bfloat16():
-        return None
-    replaced = [f"{key}: {dtype}" for key, dtype in requested.items() if dtype != "float32"]
-    if not replaced:
-        return None
-    verb = "is" if len(replaced) == 1 else "are"
-    return f"This device computes in float32 only: {', '.join(replaced)} {verb} replaced by it."

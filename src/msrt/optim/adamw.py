@@ -10,7 +10,7 @@ from msrt.optim.flat import FlatParameters, Vector
 
 
 class AdamW:
-    """Moments `first` and `second`, (n,) float32 each, for the parameters in `flat`; `updates` counts the steps done.
+    """Moments `first` and `second`, (n,) float32 each, of the joint parameters in `flat`; `updates` counts the steps.
 
     Needs synchronous dispatch (msrt.ops.device.prepare): numpy and MindSpore work on the same storage.
 
@@ -23,13 +23,13 @@ class AdamW:
         self.flat, self.eps, self.weight_decay = flat, eps, weight_decay
         # The kernel takes 1 - β of a float32 β; with another β in the bias correction, v is off by 1e-5 at β₂ 0.999.
         self.betas = float(np.float32(betas[0])), float(np.float32(betas[1]))
-        self.first: Vector = np.zeros(flat.size, np.float32)
-        self.second: Vector = np.zeros(flat.size, np.float32)
+        self.first: Vector = np.zeros(flat.joint, np.float32)
+        self.second: Vector = np.zeros(flat.joint, np.float32)
         self.updates = 0
         self._fused = ops.Adam()
         self._states = [
             _shared(vector, name)
-            for vector, name in ((flat.values, "flat"), (self.first, "adam_m"), (self.second, "adam_v"))
+            for vector, name in ((flat.values[: flat.joint], "flat"), (self.first, "adam_m"), (self.second, "adam_v"))
         ]
 
     def update(self, learning_rate: float) -> None:
@@ -45,7 +45,7 @@ class AdamW:
         rate = learning_rate * root / (1 - beta1**self.updates)
         powers = (_scalar(0.0), _scalar(0.0))
         coefficients = tuple(_scalar(value) for value in (rate, beta1, beta2, self.eps * root))
-        self._fused(*self._states, *powers, *coefficients, ms.Tensor.from_numpy(flat.gradients))
+        self._fused(*self._states, *powers, *coefficients, ms.Tensor.from_numpy(flat.gradients[: flat.joint]))
         flat.publish()
 
 

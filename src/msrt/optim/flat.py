@@ -7,6 +7,8 @@ import mindspore as ms
 import numpy as np
 from numpy.typing import NDArray
 
+from msrt.ops.precision import Dtype, hold, rounded
+
 Vector = NDArray[np.float32]
 
 ALIGNMENT = 16
@@ -21,26 +23,40 @@ class Segment:
     shape: tuple[int, ...]
     start: int
     stop: int
+    decays: bool
+    """Whether weight decay applies to it."""
 
 
 class FlatParameters:
     """The parameters' float32 values in `values` (n,) and their gradients in `gradients` (n,), both numpy.
 
-    Decayed parameters come first, in the given order: `values[:decayed]` is what weight decay applies to. float32
-    parameters are rebound to views of `values`: changing `values` changes the model. Parameters of other types keep
-    their storage; `values` is their float32 master copy, which `publish` writes back.
+    Parameters that are not `apart` come first, `values[:joint]`, and of these the decayed ones, in the given order:
+    `values[:decayed]` is what a decay of the joint ones applies to. Parameters that are to hold float32 (`held`; None:
+    all of them) are rebound to views of `values`: changing `values` changes the model. Those of 16 bits have a storage
+    of their own; `values` is their float32 master copy, rounded at first, which `publish` writes back.
     """
 
-    def __init__(self, parameters: Sequence[ms.Parameter], decays: Sequence[bool]) -> None:
-        order = sorted(range(len(parameters)), key=lambda index: not decays[index])
+    def __init__(
+        self,
+        parameters: Sequence[ms.Parameter],
+        decays: Sequence[bool],
+        apart: Sequence[bool] | None = None,
+        held: Sequence[Dtype] | None = None,
+    ) -> None:
+        alone = [False] * len(parameters) if apart is None else apart
+        order = sorted(range(len(parameters)), key=lambda index: (alone[index], not decays[index]))
         self._parameters = [parameters[index] for index in order]
         self._position = [order.index(index) for index in range(len(order))]
-        self.segments, self.size = _laid_out(self._parameters)
-        decayed = sum(decays)
-        self.decayed = self.segments[decayed - 1].stop if decayed else 0
+        self.segments, self.size = _laid_out(self._parameters, [decays[index] for index in order])
+        joint = self.segments[: len(parameters) - sum(alone)]
+        self.apart = self.segments[len(joint) :]
+        self.joint = self.apart[0].start if self.apart else self.size
+        self.decayed = max((segment.stop for segment in joint if segment.decays), default=0)
         self.values: Vector = np.zeros(self.size, np.float32)
         self.gradients: Vector = np.zeros(self.size, np.float32)
-        self._masters = self._adopt()
+        types: Sequence[Dtype] = ["float32"] * len(parameters) if held is None else held
+        self._masters = self._adopt([types[index] for index in order])
+        self.publish()
 
     def __len__(self) -> int:
         return len(self.segments)
@@ -61,27 +77,29 @@ class FlatParameters:
             yield self.gradients[segment.start : segment.stop], gradient.astype(ms.float32).asnumpy().reshape(-1)
 
     def publish(self) -> None:
-        """Write the master copies back to the parameters that are not float32."""
-        for parameter, segment in self._masters:
-            view = self.values[segment.start : segment.stop].reshape(segment.shape)
-            parameter.set_data(ms.Tensor.from_numpy(view).astype(parameter.dtype))
+        """Write the master copies back to the parameters of 16 bits."""
+        for parameter, segment, dtype in self._masters:
+            hold(parameter, self._view(segment), dtype)
 
-    def _adopt(self) -> list[tuple[ms.Parameter, Segment]]:
-        masters = []
-        for parameter, segment in zip(self._parameters, self.segments, strict=True):
-            view = self.values[segment.start : segment.stop].reshape(segment.shape)
-            view[...] = parameter.astype(ms.float32).asnumpy()
-            if parameter.dtype == ms.float32:
+    def _view(self, segment: Segment) -> Vector:
+        return self.values[segment.start : segment.stop].reshape(segment.shape)
+
+    def _adopt(self, types: Sequence[Dtype]) -> list[tuple[ms.Parameter, Segment, Dtype]]:
+        masters: list[tuple[ms.Parameter, Segment, Dtype]] = []
+        for parameter, segment, dtype in zip(self._parameters, self.segments, types, strict=True):
+            view = self._view(segment)
+            view[...] = rounded(parameter.asnumpy(), dtype)
+            if dtype == "float32":
                 parameter.set_data(ms.Tensor.from_numpy(view))
             else:
-                masters.append((parameter, segment))
+                masters.append((parameter, segment, dtype))
         return masters
 
 
-def _laid_out(parameters: Sequence[ms.Parameter]) -> tuple[tuple[Segment, ...], int]:
+def _laid_out(parameters: Sequence[ms.Parameter], decays: Sequence[bool]) -> tuple[tuple[Segment, ...], int]:
     segments, start = [], 0
-    for parameter in parameters:
+    for parameter, decay in zip(parameters, decays, strict=True):
         stop = start + int(np.prod(parameter.shape, dtype=np.int64))
-        segments.append(Segment(parameter.name, tuple(parameter.shape), start, stop))
+        segments.append(Segment(parameter.name, tuple(parameter.shape), start, stop, decay))
         start = -(-stop // ALIGNMENT) * ALIGNMENT
     return tuple(segments), start

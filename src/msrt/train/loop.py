@@ -10,7 +10,7 @@ from msmigrate.problems import UserError
 from msrt.config.resolve import Resolved
 from msrt.data import MicroBatch
 from msrt.models.api import TrainableModel
-from msrt.optim.adamw import AdamW
+from msrt.optim.api import Optimizer
 from msrt.optim.clip import clip_by_global_norm
 from msrt.train.gradients import Gradients, StepLoss
 from msrt.train.metrics import StepMetrics
@@ -25,10 +25,11 @@ class Run:
     model: TrainableModel
     batches: Iterator[MicroBatch]
     gradients: Gradients
-    optimizer: AdamW
+    optimizer: Optimizer
     rate: Callable[[int], float]
     max_norm: float
     skip: SkipRule
+    rank: int = 0
 
 
 class DivergedError(UserError):
@@ -69,6 +70,7 @@ def _metrics(numbers: Resolved, step: int, loss: StepLoss, rate: float, norm: fl
         tokens_per_s=numbers.tokens_per_step / seconds,
         load_balancing_loss=loss.load_balancing if counts.size else None,
         tokens_per_expert=counts.tolist() if counts.size else None,
+        mtp_1_loss=loss.mtp[0] if loss.mtp else None,
     )
 
 
@@ -76,9 +78,10 @@ def _diverged(step: int, loss: StepLoss, rate: float, norm: float, run: Run) -> 
     skipped = f", after {run.skip.in_a_row} skipped updates in a row" if run.skip.in_a_row else ""
     return (
         f"Stopped at step {step} of {run.numbers.steps}: loss {loss.main:g}, gradient norm {norm:g}, learning rate "
-        f"{rate:g}{skipped}. Try a lower lr_scheduler.learning_rate, a longer warm-up than {run.numbers.warmup_steps} "
-        f"steps or a lower training.max_norm than {run.max_norm:g}, and look at the samples from number "
-        f"{(step - 1) * run.numbers.global_batch_size} on. {_pass_over(run.skip)}"
+        f"{rate:g}{skipped}. On rank {run.rank} the first value that is not finite is "
+        f"{run.gradients.first_bad_value()}. Try a lower lr_scheduler.learning_rate, a longer warm-up than "
+        f"{run.numbers.warmup_steps} steps or a lower training.max_norm than {run.max_norm:g}, and look at the samples "
+        f"from number {(step - 1) * run.numbers.global_batch_size} on. {_pass_over(run.skip)}"
     )
 
 

@@ -10,20 +10,22 @@ from msmigrate.problems import UserError
 from msrt.config.resolve import Resolved
 
 GIB = 2**30
-BYTES_PER_PARAMETER = 20
-"""float32 each: the value, AdamW's two moments, the step's gradient, and the gradient as backward hands it over."""
+BYTES_PER_PARAMETER = {"AdamW": 20, "Muon": 16}
+"""By optimizer.type; float32 each: the value, AdamW's two moments or Muon's one, the step's gradient, and the gradient
+as backward hands it over."""
 
 GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
-def refuse_too_large(parameters: int, available: int | None) -> None:
+def refuse_too_large(parameters: int, available: int | None, optimizer: str = "AdamW") -> None:
     """Raises UserError when training `parameters` takes more than `available` bytes; None: that is not known."""
-    needed = parameters * BYTES_PER_PARAMETER
+    each = BYTES_PER_PARAMETER[optimizer]
+    needed = parameters * each
     if available is None or needed <= available:
         return
     raise UserError(
         f"The model has {parameters:,} parameters, which take at least {needed / GIB:,.1f} GiB to train "
-        f"({BYTES_PER_PARAMETER} bytes each: value, gradients and optimizer moments, without activations); this "
+        f"({each} bytes each: value, gradients and optimizer moments, without activations); this "
         f"machine has {available / GIB:,.1f} GiB available. Lower model.hidden_size, model.num_hidden_layers, "
         "model.n_routed_experts or model.vocab_size."
     )
@@ -45,17 +47,25 @@ def available_memory() -> int | None:
 
 @contextmanager
 def explained_shortage(numbers: Resolved) -> Iterator[None]:
-    """Turns a failed allocation inside the block, numpy's or MindSpore's, into a UserError with what to lower."""
+    """Turns a failed allocation inside the block into a UserError with what to lower."""
+    what = f"a micro-batch of {numbers.local_batch_size} × {numbers.seq_length} tokens"
+    advice = (
+        f"Lower training.local_batch_size (now {numbers.local_batch_size}), seq_length (now {numbers.seq_length}) or "
+        "the size of the model."
+    )
+    with shortage_told(what, advice):
+        yield
+
+
+@contextmanager
+def shortage_told(what: str, advice: str) -> Iterator[None]:
+    """Turns a failed allocation inside the block, numpy's or MindSpore's, into a UserError on `what` was computed."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not re.search("allocate memory|out of memory", str(error), re.I):
             raise
-        raise UserError(
-            f"Memory ran out with a micro-batch of {numbers.local_batch_size} × {numbers.seq_length} tokens"
-            f"{_asked_for(str(error))}. Lower training.local_batch_size (now {numbers.local_batch_size}), seq_length "
-            f"(now {numbers.seq_length}) or the size of the model."
-        ) from error
+        raise UserError(f"Memory ran out with {what}{_asked_for(str(error))}. {advice}") from error
 
 
 def _asked_for(text: str) -> str:

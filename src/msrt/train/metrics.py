@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,7 +15,8 @@ FILE = "metrics.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
-    """The numbers of one optimizer step (contract, section 4); the MoE ones are None in a model without experts.
+    """The numbers of one optimizer step; the MoE ones are None in a model without experts, `mtp_1_loss`, the mean
+    cross entropy of the token after the next, in one without multi-token prediction.
 
     `loss` is the mean over micro-batches without auxiliary losses, `grad_norm` is before clipping, `tokens` are this
     step's, over all ranks, `consumed_samples` all up to this step. `tokens_per_expert` has one list per MoE layer.
@@ -31,6 +32,7 @@ class StepMetrics:
     tokens_per_s: float
     load_balancing_loss: float | None = None
     tokens_per_expert: list[list[int]] | None = None
+    mtp_1_loss: float | None = None
 
     def line(self) -> str:
         """One line of JSON without line end; numbers read back to the same bits, those that are not finite are null."""
@@ -42,32 +44,39 @@ def _finite_or_none(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_metrics(run: Path) -> list[dict[str, object]]:
+def read_metrics(run: Path, note: Callable[[str], None] | None = None) -> list[dict[str, object]]:
     """The steps of a run folder, or of a metrics file itself, as dictionaries.
 
-    A last line without its line end that is no JSON is a step being written: it is left out.
+    A last line that is no JSON object is what a crash leaves of a step: it is left out, and `note` is told.
 
-    Raises `UnreadableError` when there is none, or naming the line that is not a JSON object.
+    Raises `UnreadableError` when there is nothing to read, or naming an earlier line that is not a JSON object.
     """
     path = run / FILE if run.is_dir() else run
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"byte {error.start} is not UTF-8"
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
         raise UnreadableError(
-            f"{shown_path(str(path))} cannot be read: {reason}. Expected a run folder with {FILE} in it."
+            f"{shown_path(str(path))} cannot be read: {error.strerror}. Expected a run folder with {FILE} in it."
         ) from error
-    return list(_parsed(text, shown_path(str(path))))
-
-
-def _parsed(text: str, name: str) -> Iterator[dict[str, object]]:
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
+    rows = []
+    for number, line in enumerate(lines, 1):
+        place = f"{shown_path(str(path))}:{number}"
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            if not line.endswith("\n"):
-                return
-            raise UnreadableError(f"{name}:{number}: not JSON ({error.msg}).") from error
-        if not isinstance(row, dict):
-            raise UnreadableError(f"{name}:{number}: expected a JSON object, found {shown(row)}.")
-        yield row
+            rows.append(_row(line, place))
+        except UnreadableError:
+            if number < len(lines):
+                raise
+            if note is not None:
+                note(f"{place}: the last line is damaged, as a crash leaves it; the run is read without it.")
+    return rows
+
+
+def _row(line: bytes, place: str) -> dict[str, object]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+        raise UnreadableError(f"{place}: not JSON ({reason}).") from error
+    if not isinstance(row, dict):
+        raise UnreadableError(f"{place}: expected a JSON object, found {shown(row)}.")
+    return row

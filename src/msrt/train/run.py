@@ -13,6 +13,7 @@ from msrt.config.checked import Checked
 from msrt.config.resolve import Resolved
 from msrt.streams import result
 from msrt.train.curve import read_curve
+from msrt.train.events import events
 from msrt.train.loop import DivergedError, train
 from msrt.train.memory import explained_shortage
 from msrt.train.metrics import FILE as METRICS
@@ -67,7 +68,7 @@ class Outcome:
 def run_training(
     checked: Checked, *, config_file: str, output: Path, console: Console, note: Callable[[str], None]
 ) -> None:
-    """Train, print the summary, and leave metrics.jsonl, run.json and loss.png in `output`.
+    """Train, print the summary, and leave metrics.jsonl, run.json, TensorBoard events and loss.png in `output`.
 
     Progress goes to `console`. Raises `UserError` for what cannot run or diverges, `UnreadableError` for files that
     cannot be written, and KeyboardInterrupt, with a sentence on how far the run came, when it is interrupted;
@@ -98,6 +99,7 @@ def _train(
         np.errstate(all="ignore"),
         set_up(checked, output / "index-cache", note) as run,
         RunFiles(output, run_json(checked.config, checked.numbers, config_file)) as files,
+        events(checked.config.monitor.tensorboard, output, note) as board,
     ):
         if (output / METRICS).exists():
             note(f"{shown_path(str(output))} holds an earlier run; its files are replaced when the first step is done.")
@@ -106,6 +108,7 @@ def _train(
 
             def report(metrics: StepMetrics) -> None:
                 files.write(metrics)
+                board.write(metrics)
                 outcome.add(metrics)
                 show(metrics)
 

@@ -1,17 +1,42 @@
-"""Importing Hugging Face weights: every tensor must have its place, and every parameter its tensors."""
+"""Hugging Face weights: which files of a folder hold them, and each parameter out of its tensors."""
 
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from mindspore import Parameter
 
 from msmigrate.problems import UnreadableError, UserError
+from msmigrate.yaml.source import shown_path
 from msrt.ops.autograd import array, tensor
+from msrt.weights.fit import refuse_misfits
 from msrt.weights.names import Binding, NameRow
-from msrt.weights.safetensors import StoredTensor, read_header
+from msrt.weights.safetensors import FLOATS, Raw, StoredTensor, read_header
 
-LISTED = 10
-"""Names that a message lists of each kind."""
+ONE_FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The tensors of one parameter, in the order that its layout wants them."""
+
+    binding: Binding
+    parts: tuple[StoredTensor, ...]
+
+    @property
+    def dtype(self) -> str:
+        """The type that all parts have, else F32, which holds every 16-bit one."""
+        kinds = {part.dtype for part in self.parts}
+        return kinds.pop() if len(kinds) == 1 else "F32"
+
+    def raw(self) -> Raw:
+        """The parameter's values as type `dtype` stores them: the very bits, unless the parts' types differ."""
+        mixed = len({part.dtype for part in self.parts}) > 1
+        # A layout moves values and never computes with them: it takes bits as well.
+        return self.binding.layout.join([part.load() if mixed else part.raw() for part in self.parts])
 
 
 def import_hf(parameters: Mapping[str, Parameter], rows: Iterable[NameRow], source: Path) -> None:
@@ -20,54 +45,91 @@ def import_hf(parameters: Mapping[str, Parameter], rows: Iterable[NameRow], sour
     `rows` is the family's name table. Raises UserError that lists missing tensors, unexpected ones and those of a wrong
     shape; then nothing is changed. Raises UnreadableError for files that cannot be read.
     """
-    stored = _stored(source)
+    for item in bound(parameters, rows, source):
+        whole = item.binding.layout.join([part.load() for part in item.parts])
+        parameters[item.binding.ours].set_data(tensor(whole))
+
+
+def bound(parameters: Mapping[str, Parameter], rows: Iterable[NameRow], source: Path) -> list[Sources]:
+    """Where the values of each of `parameters` are, in the table's order; nothing is loaded. Raises as `import_hf`."""
+    rows = tuple(rows)
+    stored = _without_besides(stored_tensors(source), rows)
     bindings = [binding for row in rows for binding in row.bindings()]
-    _refuse_mismatches(parameters, bindings, stored, source)
-    for binding in bindings:
-        whole = binding.layout.join([stored[name].load() for name in binding.hub])
-        parameters[binding.ours].set_data(tensor(whole))
-
-
-def _stored(source: Path) -> dict[str, StoredTensor]:
-    files = sorted(source.glob("*.safetensors")) if source.is_dir() else [source]
-    if not files:
-        raise UnreadableError(f"{source} holds no *.safetensors file.")
-    found: dict[str, StoredTensor] = {}
-    for file in files:
-        tensors = read_header(file)
-        twice = sorted(found.keys() & tensors.keys())
-        if twice:
-            raise UserError(f"{file} and {found[twice[0]].path} both hold {twice[0]}: remove one of the files.")
-        found.update(tensors)
-    return found
-
-
-def _refuse_mismatches(
-    parameters: Mapping[str, Parameter], bindings: list[Binding], stored: Mapping[str, StoredTensor], source: Path
-) -> None:
     wanted = {
         name: part.shape
         for binding in bindings
         for name, part in zip(binding.hub, binding.layout.split(array(parameters[binding.ours])), strict=True)
     }
-    shapes = [
-        f"{name} is {stored[name].shape}, the model needs {shape}"
-        for name, shape in wanted.items()
-        if name in stored and stored[name].shape != shape
-    ]
-    sentences = [
-        _listed("missing", sorted(wanted.keys() - stored.keys())),
-        _listed("unexpected", sorted(stored.keys() - wanted.keys())),
-        _listed("of a wrong shape", shapes),
-    ]
-    found = [sentence for sentence in sentences if sentence]
-    if found:
-        raise UserError(f"The weights in {source} do not fit the model. " + " ".join(found))
+    refuse_misfits(wanted, {name: item.shape for name, item in stored.items()}, shown_path(str(source)))
+    foreign = [f"{name} ({stored[name].dtype})" for name in wanted if stored[name].dtype not in FLOATS]
+    if foreign:
+        raise UserError(
+            f"{len(foreign)} of the weights in {shown_path(str(source))} are of types that are not read here, such as "
+            f"{foreign[0]}; expected {', '.join(FLOATS)}. Quantised weights must be dequantised first."
+        )
+    return [Sources(binding, tuple(stored[name] for name in binding.hub)) for binding in bindings]
 
 
-def _listed(kind: str, names: list[str]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    count = "1 tensor is" if len(names) == 1 else f"{len(names)} tensors are"
-    return f"{count} {kind}: {', '.join(names[:LISTED])}{more}."
+def besides(rows: Iterable[NameRow], source: Path) -> tuple[list[str], list[str]]:
+    """The names in `source` that make no parameter: copies of other tensors, and those that the model does not use."""
+    rows, stored = tuple(rows), stored_tensors(source)
+    ignored = tuple(start for row in rows for start in row.ignored)
+    unused = [name for name in stored if name.startswith(ignored)]
+    return [copy for row in rows for copy in row.copies if copy in stored and copy not in unused], unused
+
+
+def _without_besides(stored: dict[str, StoredTensor], rows: tuple[NameRow, ...]) -> dict[str, StoredTensor]:
+    """The tensors without those that the rows ignore, and without copies. Raises UserError for a copy that is none."""
+    ignored = tuple(start for row in rows for start in row.ignored)
+    kept = {name: item for name, item in stored.items() if not name.startswith(ignored)}
+    for copy, original in ((copy, row.hub[0]) for row in rows for copy in row.copies):
+        if copy in kept and original in kept and not _equal(kept[copy], kept[original]):
+            raise UserError(
+                f"{copy} in {shown_path(str(kept[copy].path))} differs from {original}; the model has one matrix for "
+                "both, so that they must be equal."
+            )
+        kept.pop(copy, None)
+    return kept
+
+
+def _equal(left: StoredTensor, right: StoredTensor) -> bool:
+    return left.shape == right.shape and bool(np.array_equal(left.load(), right.load()))
+
+
+def stored_tensors(source: Path) -> dict[str, StoredTensor]:
+    """The tensors of a safetensors file, or of a folder: those of its index, of model.safetensors, or of all files."""
+    found: dict[str, StoredTensor] = {}
+    for file in _weight_files(source):
+        tensors = read_header(file)
+        twice = sorted(found.keys() & tensors.keys())
+        if twice:
+            paths = f"{shown_path(str(file))} and {shown_path(str(found[twice[0]].path))}"
+            raise UserError(f"{paths} both hold {twice[0]}: remove one of the files.")
+        found.update(tensors)
+    return found
+
+
+def _weight_files(source: Path) -> list[Path]:
+    if not source.is_dir():
+        return [source]
+    if (source / INDEX).is_file():
+        return _indexed(source)
+    if (source / ONE_FILE).is_file():
+        return [source / ONE_FILE]
+    files = sorted(source.glob("*.safetensors"))
+    if not files:
+        raise UnreadableError(f"{shown_path(str(source))} holds no *.safetensors file.")
+    return files
+
+
+def _indexed(folder: Path) -> list[Path]:
+    index = folder / INDEX
+    try:
+        names = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+        return [folder / name for name in sorted(set(names))]
+    except OSError as error:
+        raise UnreadableError(f"{shown_path(str(index))} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableError(
+            f"{shown_path(str(index))} is no index: expected JSON with a weight_map of tensor names to files ({error})."
+        ) from error

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
+Array = NDArray[Any]
+"""Values of any type: they are moved, never computed with, so that the bits of a bfloat16 do as well."""
 
 
 class Layout(Protocol):
@@ -41,6 +42,24 @@ class Rows:
 
     def split(self, whole: Array) -> list[Array]:
         return np.split(whole, np.cumsum(self.sizes)[:-1])
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """Rows of each tensor in `groups` equal runs; the first run of every tensor, `sizes` rows each, then the second."""
+
+    groups: int
+    sizes: tuple[int, ...]
+
+    def join(self, parts: Sequence[Array]) -> Array:
+        runs = [part.reshape(self.groups, -1, *part.shape[1:]) for part in parts]
+        whole: Array = np.concatenate(runs, axis=1).reshape(-1, *parts[0].shape[1:])
+        return whole
+
+    def split(self, whole: Array) -> list[Array]:
+        runs = whole.reshape(self.groups, -1, *whole.shape[1:])
+        parts = np.split(runs, np.cumsum(self.sizes)[:-1], axis=1)
+        return [part.reshape(-1, *whole.shape[1:]) for part in parts]
 
 
 @dataclass(frozen=True)

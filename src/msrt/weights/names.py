@@ -18,6 +18,10 @@ class NameRow:
     layout: Layout
     layers: tuple[int, ...] = (0,)
     experts: int = 1
+    copies: tuple[str, ...] = ()
+    """Tensors that a file may hold besides, each a copy of the only one in `hub`."""
+    ignored: tuple[str, ...] = ()
+    """Beginnings of the names of tensors that a file may hold besides and that the model has no use for."""
 
     def bindings(self) -> Iterator["Binding"]:
         """The row with numbers for its placeholders; tensors of one expert stand together."""

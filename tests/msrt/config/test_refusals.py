@@ -74,8 +74,8 @@ def test_a_refused_section_is_reported_once() -> None:
 
 
 def test_what_is_not_built_yet_is_refused() -> None:
-    config = replace(QUIET, checkpoint=Checkpoint(enable_save=False, load_path="old"), optimizer=Optimizer(type="Muon"))
-    assert keys(config, world=2) == ["", "checkpoint.load_path", "optimizer.type"]
+    config = replace(QUIET, checkpoint=Checkpoint(enable_save=False, load_path="old"))
+    assert keys(config, world=2) == ["", "checkpoint.load_path"]
 
 
 def test_keys_without_effect_become_one_note() -> None:
@@ -84,6 +84,12 @@ def test_keys_without_effect_become_one_note() -> None:
     }
     assert notes(QUIET, given) == "2 keys change nothing here: model.use_cache, monitor.train_state.local_loss."
     assert notes(QUIET, {"model.use_cache": At(1, 1)}) == "1 key changes nothing here: model.use_cache."
+
+
+def test_keys_of_another_optimizer_become_one_note() -> None:
+    given = {"optimizer.momentum": At(1, 1), "optimizer.ns_steps": At(2, 1), "optimizer.eps": At(3, 1)}
+    assert notes(QUIET, given) == "without effect with optimizer.type AdamW: optimizer.momentum, optimizer.ns_steps."
+    assert notes(replace(QUIET, optimizer=Optimizer(type="Muon")), given) == ""
 
 
 @pytest.mark.parametrize(

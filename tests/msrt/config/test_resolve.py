@@ -69,7 +69,9 @@ def test_all_violations_are_reported_at_once() -> None:
         config(total=3, tensor=2),
         training=Training(global_batch_size=3, max_norm=float("nan")),
         model=Model(num_attention_heads=3, seq_length=128),
-        optimizer=Optimizer(betas=(0.9, 1.0), eps=0.0, weight_decay=float("nan")),
+        optimizer=Optimizer(
+            betas=(0.9, 1.0), eps=0.0, weight_decay=float("nan"), momentum=1.0, adamw_betas=(-1.0, 0.9), adamw_eps=0.0
+        ),
         lr_scheduler=LrScheduler(type="ConstantWarmUpLR"),
     )
     _, problems = try_resolve(broken, 4, PRODUCT)
@@ -79,7 +81,10 @@ def test_all_violations_are_reported_at_once() -> None:
         "train_dataset.dataloader.config.seq_length",
         "training.max_norm",
         "optimizer.betas",
+        "optimizer.adamw_betas",
         "optimizer.eps",
+        "optimizer.adamw_eps",
+        "optimizer.momentum",
         "optimizer.weight_decay",
         "lr_scheduler.warmup_ratio",
     ]

@@ -21,3 +21,9 @@ def counting_corpus(prefix: Path, lengths: Sequence[int], first: int = 2) -> Ind
     ends = np.cumsum(lengths, dtype=np.int64) + first
     documents = [list(range(end - length, end)) for end, length in zip(ends.tolist(), lengths, strict=True)]
     return IndexedDataset(write_corpus(prefix, documents))
+
+
+def documents_of(prefix: Path) -> list[list[int]]:
+    """The tokens of every sequence of a corpus."""
+    corpus = IndexedDataset(prefix)
+    return [corpus.get(index).tolist() for index in range(len(corpus))]

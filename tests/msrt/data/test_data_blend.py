@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmigrate.problems import UserError
-from msrt.data.blend import BlendedDataset, blend_by_weight, build_part
+from msrt.data.blend import BlendedDataset, BlendRule, blend_by_weight, build_part
 from msrt.data.data_path import normalise, parse_data_path
 from msrt.data.gpt_dataset import GPTDataset
 from msrt.data.sample import GPTConfig
@@ -53,6 +53,37 @@ def test_weighted_blend_asks_members_for_their_share_and_a_surplus(tmp_path: Pat
     )
     origin = Counter(int(data[index].tokens[0]) // 1000 for index in range(len(data)))
     assert abs(origin[1] - 0.3 * len(data)) <= 1
+
+
+# Recorded from MindFormers 2.0.0 and 2.1.0 (_get_size_per_split_per_dataset); a blend there is as long as their sum.
+@pytest.mark.parametrize(
+    ("weights", "size", "members"),
+    [
+        ((1.0,), 400, [402]),
+        ((0.3, 0.7), 205, [62, 145]),
+        ((0.2, 0.3, 0.5), 100, [21, 31, 51]),
+        ((0.01, 0.99), 150, [2, 150]),
+    ],
+)
+def test_mindformers_puts_the_surplus_into_the_length(
+    weights: tuple[float, ...], size: int, members: list[int]
+) -> None:
+    assert BlendRule.MINDFORMERS.members(weights, size) == members
+    assert BlendRule.MINDFORMERS.length(weights, size) == sum(members)
+    assert BlendRule.MEGATRON.length(weights, size) == sum(math.ceil(size * weight) for weight in weights)
+
+
+def test_rules_differ_in_length_and_agree_on_the_samples_before(tmp_path: Path) -> None:
+    a, b = two_corpora(tmp_path)
+    megatron, mindformers = (
+        build_part(parse_data_path([1, str(a), 1, str(b)]), parse_split("1"), "train", 40, GPTConfig(4), rule=rule)
+        for rule in BlendRule
+    )
+    assert megatron is not None
+    assert mindformers is not None
+    assert (len(megatron), len(mindformers)) == (40, 42)
+    for index in range(40):
+        assert megatron[index].tokens.tolist() == mindformers[index].tokens.tolist()
 
 
 def test_one_corpus_with_and_without_a_weight(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_full_disk_is_a_warning_and_leaves_nothing(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert run.stdout == "(4,)\n"
     (line,) = run.stderr.splitlines()
-    assert re.search(r"gpt-index-\w+\.npz cannot be written: File too large\. The run goes on", line)
+    assert re.search(r"gpt-index-\w+\.arrays cannot be written: File too large\. The run goes on", line)
     assert list((tmp_path / "cache").iterdir()) == []
 
 

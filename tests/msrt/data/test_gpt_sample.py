@@ -1,9 +1,11 @@
 """Loss mask, positions and attention mask of a sample, against definitions written out position by position."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msmigrate.problems import UserError
 from msrt.data.sample import GPTConfig, make_sample
 
 EOD, PAD = 1, 0
@@ -46,6 +48,31 @@ def test_every_position(text: list[int], extra: bool, flags: tuple[bool, bool, b
         for key in range(length):
             other = settings.reset_attention_mask and document[key] != document[at]
             assert sample.attention_mask[0, at, key] == (key > at or other)
+
+
+@given(st.lists(st.sampled_from([EOD, 2, 3]), min_size=3, max_size=12), st.booleans())
+def test_compressed_mask_is_the_one_that_keeps_documents_apart(text: list[int], create: bool) -> None:
+    settings = GPTConfig(len(text) - 1, eod=EOD, create_attention_mask=create, create_compressed_eod_mask=True)
+    apart = GPTConfig(len(text) - 1, eod=EOD, create_attention_mask=True, reset_attention_mask=True)
+    found, expected = (make_sample(np.array(text), each).attention_mask for each in (settings, apart))
+    assert found is not None
+    assert expected is not None
+    assert np.array_equal(found, expected)
+
+
+def test_compressed_mask_with_too_many_documents() -> None:
+    settings = GPTConfig(6, eod=EOD, create_compressed_eod_mask=True, eod_pad_length=2)
+    make_sample(np.array([EOD, 5, EOD, 5, 5, EOD, 5]), settings)  # an end at the last place starts nothing
+    with pytest.raises(UserError, match=r"3 ends of documents, and eod_pad_length 2 .*eod_pad_length to 3 or more"):
+        make_sample(np.array([EOD, EOD, EOD, 5, 5, EOD, 5]), settings)
+
+
+def test_samples_share_no_mask() -> None:
+    """megatron-core keeps the first sample's masks and changes them in place; ours are new each time."""
+    settings = GPTConfig(3, pad=9)
+    padded, full = make_sample(np.array([5, 9, 9, 9]), settings), make_sample(np.array([1, 2, 3, 4]), settings)
+    assert padded.loss_mask.tolist() == [0, 0, 0]
+    assert full.loss_mask.tolist() == [1, 1, 1]
 
 
 def test_pad_id_becomes_zero() -> None:

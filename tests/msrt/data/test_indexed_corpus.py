@@ -1,6 +1,7 @@
 """Reading and writing `.bin` + `.idx`."""
 
 import fcntl
+import pickle
 import struct
 import subprocess
 import sys
@@ -130,6 +131,59 @@ def test_documents_that_do_not_end_at_the_last_sequence(tmp_path: Path) -> None:
     (tmp_path / "c.idx").write_bytes(raw[:-8] + struct.pack("<q", 1))
     with pytest.raises(UnreadableError, match="end at sequence 1, but it lists 2"):
         IndexedDataset(tmp_path / "c")
+
+
+@pytest.mark.parametrize(("boundaries", "at", "value"), [((1, 1, 2), 0, 1), ((0, 3, 2), 2, 2), ((0, -1, 2), 1, -1)])
+def test_document_boundaries_that_go_back(
+    tmp_path: Path, boundaries: tuple[int, int, int], at: int, value: int
+) -> None:
+    write_corpus(tmp_path / "c", [[1, 2], [3]])
+    raw = (tmp_path / "c.idx").read_bytes()
+    (tmp_path / "c.idx").write_bytes(raw[:-24] + struct.pack("<3q", *boundaries))
+    with pytest.raises(UnreadableError, match=rf"c\.idx is damaged: document boundary {at} is sequence {value}"):
+        IndexedDataset(tmp_path / "c")
+
+
+@pytest.mark.parametrize("more", [1, 3, 100])
+def test_index_that_is_too_long(tmp_path: Path, more: int) -> None:
+    write_corpus(tmp_path / "c", [[1, 2], [3]])
+    with (tmp_path / "c.idx").open("ab") as file:
+        file.write(bytes(more))
+    with pytest.raises(UnreadableError, match=rf"damaged: {82 + more} bytes, but 2 sequences and 3 .* take 82"):
+        IndexedDataset(tmp_path / "c")
+
+
+def test_modes_of_a_multimodal_index_are_passed_over(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "c", [[1, 2], [3]])
+    with (tmp_path / "c.idx").open("ab") as file:
+        file.write(bytes(2))
+    assert IndexedDataset(tmp_path / "c").get(1).tolist() == [3]
+
+
+def test_tokens_that_no_index_describes_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_corpus(tmp_path / "c", [[1, 2], [3]])
+    assert caplog.messages == []
+    with (tmp_path / "c.bin").open("ab") as file:
+        file.write(bytes(8))
+    IndexedDataset(tmp_path / "c")
+    assert "c.bin has 20 bytes, but its .idx describes only 12: the other 8 are never read" in caplog.text
+
+
+@pytest.mark.parametrize("pointer", [-4, 2**62, 2**63 - 1])
+def test_pointer_outside_the_tokens(tmp_path: Path, pointer: int) -> None:
+    write_corpus(tmp_path / "c", [[1, 2], [3]])
+    raw = bytearray((tmp_path / "c.idx").read_bytes())
+    raw[42:50] = struct.pack("<q", pointer)
+    (tmp_path / "c.idx").write_bytes(raw)
+    with pytest.raises(UnreadableError, match="the two files do not belong together"):
+        IndexedDataset(tmp_path / "c")
+
+
+def test_a_copy_for_another_process_maps_the_same_files(tmp_path: Path) -> None:
+    corpus = IndexedDataset(write_corpus(tmp_path / "c", [[1, 2], [3]]))
+    sent = pickle.dumps(corpus)
+    assert len(sent) < 500
+    assert pickle.loads(sent).get(0).tolist() == [1, 2]
 
 
 def test_negative_length(tmp_path: Path) -> None:

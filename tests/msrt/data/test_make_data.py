@@ -45,7 +45,7 @@ def test_text_file_is_one_document(tmp_path: Path) -> None:
     first = [*"ab\r\n\n\n语".encode(), 256]
     assert texts_of(tmp_path / "new" / "c") == [first, [ord("c"), 256]]
     files = (tmp_path / "new" / "c.bin", tmp_path / "new" / "c.idx")
-    assert made == Made(documents=2, tokens=len(first) + 2, dtype="uint16", files=files)
+    assert made == Made(documents=2, tokens=len(first) + 2, dtype="uint16", files=files, eod=256)
 
 
 def test_each_json_line_is_a_document(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -81,16 +81,16 @@ def test_bad_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
 def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
     (tmp_path / "blank.jsonl").write_text('{"text": ""}\n\n')
-    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "latin.txt").write_bytes(b"c\naf\xe9")
     (tmp_path / "a.md").write_text("a")
     (tmp_path / "folder.txt").mkdir()
     for name, message in {
-        "folder.txt": "is a folder; name the",
+        "folder.txt": "holds no .txt and .jsonl",
         "none.txt": "There is no file",
         "a.md": 'ends in ".md"; text is read from .txt and .jsonl',
         "empty.txt": "holds no text",
         "blank.jsonl": "holds no text",
-        "latin.txt": "not UTF-8: byte 3 is 0xe9",
+        "latin.txt": r"latin\.txt:2: not UTF-8: byte 4 is 0xe9",
     }.items():
         with pytest.raises(UnreadableError, match=message) as error:
             make_data([tmp_path / name], tmp_path / "c", append_eod=True)
@@ -100,11 +100,11 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_wrong_use(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    with pytest.raises(UserError, match="No input file") as error:
+    with pytest.raises(UserError, match="No input is given") as error:
         make_data([], tmp_path / "c", append_eod=True)
     assert error.value.status == Exit.USAGE
-    with pytest.raises(UserError, match=r'tokenizer\.json.* not available yet; use "bytes"'):
-        make_data([tmp_path / "a.txt"], tmp_path / "c", tokenizer="tokenizer.json", append_eod=True)
+    with pytest.raises(UserError, match=r"--eod-token </s> does not go with the bytes tokenizer, whose end is 256"):
+        make_data([tmp_path / "a.txt"], tmp_path / "c", append_eod=True, eod_token="</s>")
     with pytest.raises(UserError, match=r"drop \.bin"):
         make_data([tmp_path / "a.txt"], tmp_path / "new" / "c.bin", append_eod=True)
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
@@ -121,7 +121,7 @@ def test_batches_join_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyP
     texts = ["ab", "", "语言", "c", "a long one", "d"]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     reports: list[tuple[int, int | None]] = []
-    monkeypatch.setattr(sys.modules["msrt.data.make_data"], "BATCH", 4)
+    monkeypatch.setattr("msrt.data.text_blocks.SIZE", 10)
     make_data(
         [tmp_path / "a.jsonl"],
         tmp_path / "c",
@@ -130,7 +130,7 @@ def test_batches_join_without_a_seam(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     assert texts_of(tmp_path / "c") == [[*text.encode(), *[256] * append_eod] for text in texts if text]
     size = (tmp_path / "a.jsonl").stat().st_size
-    assert len(reports) == 3
+    assert len(reports) == 6
     assert reports == sorted(reports)
     assert reports[-1] == (size, size)
 
@@ -180,7 +180,7 @@ def test_what_is_no_text_is_called_by_its_name(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(os.path.relpath(tmp_path / "s.txt"))
     for path, message in {
-        "/dev/null": "/dev/null is a device; text is read from files, pipes and standard input",
+        "/dev/null": "/dev/null is a device; text is read from files, folders, pipes and standard input",
         str(tmp_path / "s.txt"): "is a socket",
         str(tmp_path / "loop.txt"): "cannot be read: Too many levels of symbolic links",
         str(tmp_path / "plain"): "has no ending; text is read from .txt and .jsonl",

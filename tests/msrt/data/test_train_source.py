@@ -10,7 +10,7 @@ from corpora import counting_corpus
 
 from msmigrate.problems import UnreadableError, UserError
 from msmigrate.pynative.sections import Dataloader, GPTDatasetConfig, TrainDataset
-from msrt.data import open_train_source
+from msrt.data import BlendRule, open_train_source
 from msrt.data.blend import BlendedDataset
 from msrt.data.gpt_dataset import GPTDataset
 
@@ -78,7 +78,6 @@ def test_seed_orders_the_samples_and_training_part_is_the_first(prefix: str) -> 
         ({"type": "MindDataset"}, {}, "train_dataset.dataloader.type is 'MindDataset'; msrt reads BlendedMegatron"),
         ({"type": None}, {}, "train_dataset.dataloader.type is missing; msrt reads"),
         ({"datasets_type": "MultiModal"}, {}, "datasets_type is 'MultiModal'"),
-        ({"shuffle": True}, {}, "shuffle is true"),
         ({"sizes": None}, {}, r"sizes is missing; this run consumes 20 .* write \[20, 0, 0\]"),
         ({"sizes": (20,)}, {}, "train_dataset.dataloader.sizes has 1 entry; it needs 3"),
         ({"sizes": (20, 0)}, {}, "sizes has 2 entries; it needs 3"),
@@ -91,7 +90,11 @@ def test_seed_orders_the_samples_and_training_part_is_the_first(prefix: str) -> 
         ({"column_names": ("labels",)}, {}, r"column_names is \[labels\]; write column_names: \[input_ids, labels"),
         ({}, {"create_attention_mask": True}, r"position_ids, attention_mask\], .* with create_attention_mask true"),
         ({"column_names": ("labels", "input_ids", "loss_mask", "position_ids")}, {}, "in this order"),
-        ({}, {"create_compressed_eod_mask": True}, "create_compressed_eod_mask is true"),
+        (
+            {},
+            {"create_compressed_eod_mask": True},
+            r"position_ids, actual_seq_len\], .* create_compressed_eod_mask true",
+        ),
         ({}, {"seed": 2**32}, "seed is 4294967296; it must be from 0 to 4294967295"),
         ({}, {"split": "-1, 1, 0"}, '"-1" is not a plain number'),
         ({}, {"split": None}, r"^train_dataset\.dataloader\.config\.split is missing"),
@@ -107,8 +110,8 @@ def test_refused(prefix: str, loader: dict[str, Any], config: dict[str, Any], me
 
 def test_all_faults_at_once(prefix: str) -> None:
     with pytest.raises(UserError) as error:
-        open_train_source(section(prefix, {"shuffle": True, "sizes": (1,)}, split="a", data_path=()), samples=20)
-    for part in ("shuffle", "sizes has 1", 'split "a"', "data_path is []"):
+        open_train_source(section(prefix, {"type": "MindDataset", "sizes": (1,)}, split="a", data_path=()), samples=20)
+    for part in ("MindDataset", "sizes has 1", 'split "a"', "data_path is []"):
         assert part in str(error.value)
 
 
@@ -132,6 +135,35 @@ def test_incomplete_batches_cannot_be_kept(prefix: str) -> None:
         open_train_source(kept, samples=21)
 
 
+def test_passes_without_an_incomplete_batch_need_no_dropping(prefix: str, caplog: pytest.LogCaptureFixture) -> None:
+    kept = replace(section(prefix), drop_remainder=False)
+    assert len(open_train_source(kept, samples=40, global_batch_size=10)) == 20
+    assert "they are read 2.00 times" in caplog.text
+    with pytest.raises(UserError, match="whose micro-batches would be short or empty"):
+        open_train_source(kept, samples=40, global_batch_size=8)
+
+
+def test_validation_and_test_samples_are_named_as_unread(prefix: str, caplog: pytest.LogCaptureFixture) -> None:
+    open_train_source(section(prefix, {"sizes": (20, 3, 4)}), samples=20)
+    (message,) = caplog.messages
+    assert "sizes asks for 3 validation and 4 test samples; msrt trains only" in message
+
+
+def test_compressed_mask_keeps_documents_apart(prefix: str) -> None:
+    columns = {"column_names": (*COLUMNS, "actual_seq_len")}
+    flags = {"create_compressed_eod_mask": True, "eod": 40, "eod_pad_length": 3, "data_path": prefix}
+    source = open_train_source(section(prefix, columns, **flags), samples=20)
+    assert isinstance(source, GPTDataset)
+    assert (source.config.create_compressed_eod_mask, source.config.eod_pad_length) == (True, 3)
+    mask = source[0].attention_mask
+    assert mask is not None
+    assert mask.shape == (1, 8, 8)
+
+
+def test_mindformers_length_can_be_asked_for(prefix: str) -> None:
+    assert len(open_train_source(section(prefix), samples=20, rule=BlendRule.MINDFORMERS)) == 21
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -152,7 +184,8 @@ def test_flags_that_do_nothing_are_named(
 
 def test_cache_folder_is_used(prefix: str, tmp_path: Path) -> None:
     open_train_source(section(prefix), samples=20, cache_dir=tmp_path / "cache")
-    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".npz"]
+    kept = sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "cache").iterdir())
+    assert kept == ["blend-index", "gpt-index"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""DeepSeek-V3 once more, in plain float64 numpy, token by token: what the fast model is compared with.
+"""The families once more, in plain float64 numpy, token by token: what the fast models are compared with.
 
-Written from the paper's equations and MindFormers' arithmetic; of the package it uses the config's numbers only.
+Written from the papers' equations and MindFormers' arithmetic; of the package it uses the config's numbers only.
 """
 
 import math
@@ -8,7 +8,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from msrt.models.config import DecoderConfig
 from msrt.models.deepseek_v3.config import DeepSeekV3Config
+from msrt.models.gqa.config import GQAConfig
+from msrt.nn.rotary import Yarn
 
 F64 = NDArray[np.float64]
 Weights = dict[str, F64]
@@ -29,12 +32,13 @@ def silu(x: F64) -> F64:
     return x / (1 + np.exp(-x))
 
 
-def frequencies(config: DeepSeekV3Config) -> list[float]:
+def frequencies(config: DecoderConfig) -> list[float]:
     """Angle per position of each rotated pair, straight from the formulas of YaRN."""
-    spec, yarn = config.rotary, config.rotary.yarn
+    spec, yarn = config.rotary, config.rotary.stretch
     plain = [spec.theta ** (-2 * j / spec.dim) for j in range(spec.dim // 2)]
     if yarn is None:
         return plain
+    assert isinstance(yarn, Yarn)
 
     def lane(turns: float) -> float:
         return spec.dim * math.log(yarn.original_length / (turns * 2 * math.pi)) / (2 * math.log(spec.theta))
@@ -45,22 +49,72 @@ def frequencies(config: DeepSeekV3Config) -> list[float]:
     return [f / yarn.factor * s + f * (1 - s) for f, s in zip(plain, slow, strict=True)]
 
 
-def rotate(x: F64, position: int, config: DeepSeekV3Config) -> F64:
+def rotate(x: F64, position: int, config: DecoderConfig) -> F64:
+    """Pairs of neighbours in DeepSeek-V3, of lanes half a head apart elsewhere; first lanes, then second ones."""
     first, second = [], []
+    pairs = x.reshape(-1, 2) if isinstance(config, DeepSeekV3Config) else x.reshape(2, -1).T
     for j, frequency in enumerate(frequencies(config)):
         angle = position * frequency * config.rotary.angle_scale
         c, s = math.cos(angle) * config.rotary.amplitude, math.sin(angle) * config.rotary.amplitude
-        a, b = x[2 * j], x[2 * j + 1]
+        a, b = pairs[j]
         first.append(a * c - b * s)
         second.append(b * c + a * s)
     return np.array(first + second)
 
 
-def attention(x: F64, w: Weights, config: DeepSeekV3Config, hidden: NDArray[np.bool_] | None) -> F64:
+def attention(x: F64, w: Weights, config: DecoderConfig, hidden: NDArray[np.bool_] | None) -> F64:
     """Self-attention of one sequence (seq, hidden); `hidden` (seq, seq), True where a query must not look."""
+    assert isinstance(config, DeepSeekV3Config | GQAConfig)
+    if isinstance(config, DeepSeekV3Config):
+        queries, keys, values = latent_heads(x, w, config)
+    else:
+        queries, keys, values = grouped_heads(x, w, config)
+    scale = config.attention.softmax_scale
+    out = []
+    for i in range(len(x)):
+        seen = [j for j in range(i + 1) if hidden is None or not hidden[i, j]]
+        mixed_heads = []
+        for h in range(config.attention.num_attention_heads):
+            weights = softmax(np.array([scale * queries[i][h] @ keys[j][h] for j in seen]))
+            mixed_heads.append(sum(p * values[j][h] for p, j in zip(weights, seen, strict=True)))
+        out.append(w["linear_proj.weight"] @ np.concatenate(mixed_heads) + w.get("linear_proj.bias", 0.0))
+    return np.array(out)
+
+
+Heads = list[list[F64]]
+
+
+def grouped_heads(x: F64, w: Weights, config: GQAConfig) -> tuple[Heads, Heads, Heads]:
+    """Query, key and value of each position and head; heads of a group have the same key and value."""
+    spec, size = config.attention, config.attention.head_dim
+    share = spec.num_attention_heads // spec.num_key_value_heads
+    queries: Heads = []
+    keys: Heads = []
+    values: Heads = []
+    for position, state in enumerate(x):
+        mixed = w["linear_qkv.weight"] @ state + w.get("linear_qkv.bias", 0.0)
+        q, k, v = [], [], []
+        for group in mixed.reshape(spec.num_key_value_heads, share + 2, size):
+            if spec.qk_norm_eps is not None:
+                for head in group[:share]:
+                    head[:] = norm(head, w["q_layernorm.weight"], spec.qk_norm_eps)
+                group[share] = norm(group[share], w["k_layernorm.weight"], spec.qk_norm_eps)
+            q += [rotate(head, position, config) for head in group[:share]]
+            k += [rotate(group[share], position, config)] * share
+            v += [group[share + 1]] * share
+        queries.append(q)
+        keys.append(k)
+        values.append(v)
+    return queries, keys, values
+
+
+def latent_heads(x: F64, w: Weights, config: DeepSeekV3Config) -> tuple[Heads, Heads, Heads]:
+    """Query, key and value of each position and head, from the latents."""
     spec, seq = config.attention, len(x)
     rope, nope, heads = spec.qk_rope_head_dim, spec.qk_nope_head_dim, spec.num_attention_heads
-    queries, keys, values = [], [], []
+    queries: Heads = []
+    keys: Heads = []
+    values: Heads = []
     for position in range(seq):
         mixed = w["linear_qkv.weight"] @ x[position]
         cut = len(mixed) - spec.kv_lora_rank - rope
@@ -76,16 +130,8 @@ def attention(x: F64, w: Weights, config: DeepSeekV3Config, hidden: NDArray[np.b
         turned = rotate(rotary_key, position, config)
         queries.append([np.concatenate([q[:nope], rotate(q[nope:], position, config)]) for q in query])
         keys.append([np.concatenate([k[:nope], turned]) for k in kv])
-        values.append(kv[:, nope:])
-    out = []
-    for i in range(seq):
-        seen = [j for j in range(i + 1) if hidden is None or not hidden[i, j]]
-        mixed_heads = []
-        for h in range(heads):
-            weights = softmax(np.array([spec.softmax_scale * queries[i][h] @ keys[j][h] for j in seen]))
-            mixed_heads.append(sum(p * values[j][h] for p, j in zip(weights, seen, strict=True)))
-        out.append(w["linear_proj.weight"] @ np.concatenate(mixed_heads))
-    return np.array(out)
+        values.append(list(kv[:, nope:]))
+    return queries, keys, values
 
 
 def dense_mlp(x: F64, w: Weights, prefix: str) -> F64:
@@ -93,7 +139,8 @@ def dense_mlp(x: F64, w: Weights, prefix: str) -> F64:
     return w[prefix + "linear_fc2.weight"] @ (silu(both[0::2]) * both[1::2])
 
 
-def choose(choice: F64, config: DeepSeekV3Config) -> list[int]:
+def choose(choice: F64, config: DecoderConfig) -> list[int]:
+    assert config.moe is not None
     spec = config.moe.router
     allowed = set(range(spec.num_experts))
     if spec.n_group > 1:
@@ -110,8 +157,9 @@ def scores_of(logits: F64, function: str) -> F64:
     return 1 / (1 + np.exp(-logits)) if function == "sigmoid" else np.sqrt(np.log1p(np.exp(logits)))
 
 
-def moe(x: F64, w: Weights, config: DeepSeekV3Config) -> tuple[F64, F64, list[int]]:
+def moe(x: F64, w: Weights, config: DecoderConfig) -> tuple[F64, F64, list[int]]:
     """Output, scores and chosen experts of one token."""
+    assert config.moe is not None
     spec = config.moe.router
     scores = scores_of(w["router.weight"] @ x, spec.score_function)
     chosen = choose(scores + w.get("expert_bias", np.zeros(spec.num_experts)), config)
@@ -141,44 +189,87 @@ def below(weights: Weights, prefix: str) -> Weights:
     return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
 
 
-def forward(
-    weights: Weights, config: DeepSeekV3Config, ids: NDArray[np.int32], hidden: NDArray[np.bool_] | None = None
+def layer(
+    x: F64, w: Weights, config: DecoderConfig, hidden: NDArray[np.bool_] | None, *, experts: bool
+) -> tuple[F64, float | None]:
+    """States (batch, seq, hidden) behind a layer with the weights `w`, and its balance loss when it has experts."""
+    x, of_rows = x.copy(), []
+    for row in range(len(x)):
+        normed = np.array([norm(t, w["input_layernorm.weight"], config.rms_norm_eps) for t in x[row]])
+        mask = None if hidden is None else hidden[row]
+        x[row] += attention(normed, below(w, "self_attention."), config, mask)
+        normed = np.array([norm(t, w["pre_mlp_layernorm.weight"], config.rms_norm_eps) for t in x[row]])
+        mlp = below(w, "mlp.")
+        if not experts:
+            x[row] += np.array([dense_mlp(t, mlp, "") for t in normed])
+            continue
+        told = [moe(t, mlp, config) for t in normed]
+        x[row] += np.array([out for out, _, _ in told])
+        assert config.moe is not None
+        router = config.moe.router
+        scores = [s for _, s, _ in told]
+        of_rows.append(sequence_balance(scores, router.num_experts_per_tok, router.score_function))
+    return x, float(np.mean(of_rows)) if of_rows else None
+
+
+def normed_states(x: F64, weight: F64, config: DecoderConfig) -> F64:
+    return np.array([[norm(t, weight, config.rms_norm_eps) for t in row] for row in x])
+
+
+def states(
+    weights: Weights, config: DecoderConfig, ids: NDArray[np.int32], hidden: NDArray[np.bool_] | None = None
 ) -> tuple[F64, list[float]]:
-    """Logits (batch, seq, vocab), and the mean balance loss of each layer with experts (seq_aux_loss)."""
+    """Normed last states (batch, seq, hidden), and the balance loss of each layer with experts (seq_aux_loss)."""
     x = weights["embedding.word_embeddings.weight"][ids]
-    balances = []
-    for layer in range(config.num_hidden_layers):
-        w = below(weights, f"decoder.layers.{layer}.")
-        of_layer = []
-        for row in range(len(x)):
-            normed = np.array([norm(t, w["input_layernorm.weight"], config.rms_norm_eps) for t in x[row]])
-            mask = None if hidden is None else hidden[row]
-            x[row] += attention(normed, below(w, "self_attention."), config, mask)
-            normed = np.array([norm(t, w["pre_mlp_layernorm.weight"], config.rms_norm_eps) for t in x[row]])
-            mlp = below(w, "mlp.")
-            if layer not in config.moe_layers:
-                x[row] += np.array([dense_mlp(t, mlp, "") for t in normed])
-                continue
-            told = [moe(t, mlp, config) for t in normed]
-            x[row] += np.array([out for out, _, _ in told])
-            router = config.moe.router
-            scores = [s for _, s, _ in told]
-            of_layer.append(sequence_balance(scores, router.num_experts_per_tok, router.score_function))
-        if of_layer:
-            balances.append(float(np.mean(of_layer)))
-    eps, weight = config.rms_norm_eps, weights["decoder.final_layernorm.weight"]
-    final = np.array([[norm(t, weight, eps) for t in row] for row in x])
-    head = weights.get("output_layer.weight", weights["embedding.word_embeddings.weight"])
-    return final @ head.T, balances
+    balances: list[float] = []
+    for number in range(config.num_hidden_layers):
+        x, balance = layer(
+            x, below(weights, f"decoder.layers.{number}."), config, hidden, experts=number in config.moe_layers
+        )
+        balances += [] if balance is None else [balance]
+    return normed_states(x, weights["decoder.final_layernorm.weight"], config), balances
+
+
+def head(weights: Weights) -> F64:
+    return weights.get("output_layer.weight", weights["embedding.word_embeddings.weight"])
+
+
+def forward(
+    weights: Weights, config: DecoderConfig, ids: NDArray[np.int32], hidden: NDArray[np.bool_] | None = None
+) -> tuple[F64, list[float]]:
+    """Logits (batch, seq, vocab), and the balance loss of each layer with experts."""
+    final, balances = states(weights, config, ids, hidden)
+    return final @ head(weights).T, balances
+
+
+def two_ahead(weights: Weights, config: DecoderConfig, ids: NDArray[np.int32]) -> tuple[F64, list[float]]:
+    """Logits of the token after the next, and the balance losses of all layers with experts."""
+    final, balances = states(weights, config, ids)
+    w = below(weights, "mtp.layers.0.")
+    following = np.pad(ids[:, 1:], ((0, 0), (0, 1)))
+    embedded = normed_states(weights["embedding.word_embeddings.weight"][following], w["enorm.weight"], config)
+    joined = np.concatenate([embedded, normed_states(final, w["hnorm.weight"], config)], -1) @ w["eh_proj.weight"].T
+    experts = config.num_hidden_layers - 1 in config.moe_layers
+    x, balance = layer(joined, below(w, "transformer_layer."), config, None, experts=experts)
+    logits = normed_states(x, w["final_layernorm.weight"], config) @ head(weights).T
+    return logits, [*balances, *([] if balance is None else [balance])]
+
+
+def mean_loss(logits: F64, labels: NDArray[np.int32], mask: F64) -> float:
+    """Σ(token loss · mask) / Σ mask."""
+    places = [(b, t) for b in range(len(labels)) for t in range(len(labels[0])) if mask[b, t]]
+    return float(sum(-math.log(softmax(logits[b, t])[labels[b, t]]) * mask[b, t] for b, t in places) / mask.sum())
 
 
 def total_loss(
-    weights: Weights, config: DeepSeekV3Config, ids: NDArray[np.int32], labels: NDArray[np.int32], mask: F64
+    weights: Weights, config: DecoderConfig, ids: NDArray[np.int32], labels: NDArray[np.int32], mask: F64
 ) -> float:
-    """Σ(token loss · mask) / Σ mask + Σ over layers of coefficient · balance loss."""
+    """The main loss + coefficient · Σ over layers of balance losses + the weighted loss two tokens ahead."""
     logits, balances = forward(weights, config, ids)
-    losses = [
-        -math.log(softmax(logits[b, t])[labels[b, t]]) * mask[b, t] for b in range(len(ids)) for t in range(len(ids[0]))
-    ]
-    coefficient = config.moe.balance.coefficient if config.moe.balance else 0.0
-    return float(sum(losses) / mask.sum() + coefficient * sum(balances))
+    total = mean_loss(logits, labels, mask)
+    if config.mtp_loss_scaling_factor is not None:
+        further, balances = two_ahead(weights, config, ids)
+        after = [np.pad(column[:, 1:], ((0, 0), (0, 1))) for column in (labels, mask)]
+        total += config.mtp_loss_scaling_factor * mean_loss(further, *after)
+    coefficient = config.moe.balance.coefficient if config.moe and config.moe.balance else 0.0
+    return total + coefficient * sum(balances)

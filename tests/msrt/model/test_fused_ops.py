@@ -11,10 +11,9 @@ from msrt.ops.attention import causal_attention, causal_attention_composed, join
 from msrt.ops.autograd import tensor
 from msrt.ops.basic import linear
 from msrt.ops.cross_entropy import cross_entropy, linear_cross_entropy
-from msrt.ops.device import precision_note, supports_bfloat16
 from msrt.ops.dispatch import assign, combine, grouped_matmul, permute
 from msrt.ops.norm import rms_norm, rms_norm_composed
-from msrt.ops.rotary import rotate_interleaved, rotate_interleaved_composed
+from msrt.ops.rotary import PairLayout, rotate, rotate_composed
 from msrt.ops.sqrtsoftplus import sqrt_softplus
 from msrt.ops.swiglu import swiglu, swiglu_composed
 
@@ -46,14 +45,20 @@ def test_swiglu(layout: str) -> None:
     assert_same(lambda x: swiglu(x, layout), lambda x: swiglu_composed(x, layout), random(2, 3, 8))  # type: ignore[arg-type]  # a parametrized text
 
 
-def test_rotation() -> None:
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_rotation(layout: PairLayout) -> None:
     angles = np.random.default_rng(0).standard_normal((2, 3, 2)).astype(np.float32)
     cos, sin = tensor(1.3 * np.cos(angles)), tensor(1.3 * np.sin(angles))
     assert_same(
-        lambda x: rotate_interleaved(x, cos, sin),
-        lambda x: rotate_interleaved_composed(x, cos, sin),
-        random(2, 3, 4, 7),
+        lambda x: rotate(x, cos, sin, layout), lambda x: rotate_composed(x, cos, sin, layout), random(2, 3, 4, 7)
     )
+
+
+def test_pairs_of_lanes_by_hand() -> None:
+    x = tensor(np.array([5, 1, 2, 3, 4], np.float32).reshape(1, 1, 1, 5))
+    quarter = tensor(np.zeros((1, 1, 2), np.float32)), tensor(np.ones((1, 1, 2), np.float32))
+    assert rotate(x, *quarter, "interleaved").asnumpy().ravel().tolist() == [5, -2, -4, 1, 3]
+    assert rotate(x, *quarter, "halves").asnumpy().ravel().tolist() == [5, -3, -4, 1, 2]
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -67,6 +72,17 @@ def test_attention(masked: bool) -> None:
         lambda q, k, v: causal_attention_composed(q, k, v, 0.7, hidden),
         random(2, 5, 3, 4), random(2, 5, 3, 4, seed=1), random(2, 5, 3, 6),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_grouped_attention_is_attention_with_repeated_keys(groups: int) -> None:
+    def repeated(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        keys, values = (ops.repeat_interleave(x, 4 // groups, 2) for x in (k, v))
+        return causal_attention_composed(q, keys, values, 0.7)
+
+    inputs = random(2, 5, 4, 3), random(2, 5, groups, 3, seed=1), random(2, 5, groups, 6)
+    assert_same(lambda q, k, v: causal_attention(q, k, v, 0.7), repeated, *inputs)
+    assert_same(lambda q, k, v: causal_attention_composed(q, k, v, 0.7), repeated, *inputs)
 
 
 def test_attention_does_not_see_the_future() -> None:
@@ -135,12 +151,3 @@ def test_square_root_of_softplus_is_finite_everywhere() -> None:
     np.testing.assert_allclose(values[1:], np.sqrt(np.logaddexp(0, wide)), rtol=1e-5)
     np.testing.assert_allclose(grads[1:], 1 / (1 + np.exp(-wide)) / 2 / np.sqrt(np.logaddexp(0, wide)), rtol=1e-5)
     assert np.isfinite(grads).all()
-
-
-def test_one_note_names_the_types_that_a_cpu_does_not_compute_in() -> None:
-    assert not supports_bfloat16()
-    assert precision_note({"compute_dtype": "float32"}) is None
-    note = precision_note({"compute_dtype": "bfloat16", "rotary_dtype": "float32", "params_dtype": "float16"})
-    assert note is not None
-    assert "compute_dtype: bfloat16, params_dtype: float16 are replaced" in note
-    assert "rotary_dtype" not in note

@@ -21,6 +21,9 @@ VARIANTS: list[dict[str, object]] = [
     {"moe_router_score_function": "sqrtsoftplus", "moe_shared_expert_intermediate_size": 9},
     {"tie_word_embeddings": True, "first_k_dense_replace": 0},
     {"moe_router_enable_expert_bias": False, "num_experts_per_tok": 4},
+    {"num_nextn_predict_layers": 1, "mtp_loss_scaling_factor": 0.3},
+    {"num_nextn_predict_layers": None, "mtp_loss_scaling_factor": 2.0, "first_k_dense_replace": 2},
+    {"num_nextn_predict_layers": 1, "mtp_loss_scaling_factor": 0.3, "tie_word_embeddings": True, "q_lora_rank": None},
 ]
 
 
@@ -38,7 +41,8 @@ def test_logits_and_loss_are_those_of_the_equations(changes: dict[str, object]) 
     loss = oracle.total_loss(wide(built), built.config, ids.asnumpy(), labels.asnumpy(), mask.astype(np.float64))
     parts = built.loss(ids, labels, tensor(mask))
     assert float(parts.total) == pytest.approx(loss, abs=1e-5)
-    assert float(parts.total) == pytest.approx(float(parts.main) + float(parts.aux), abs=1e-6)
+    further = sum(parts.mtp.asnumpy().tolist()) * (built.config.mtp_loss_scaling_factor or 0.0)
+    assert float(parts.total) == pytest.approx(float(parts.main) + float(parts.aux) + further, abs=1e-6)
 
 
 @pytest.mark.parametrize("changes", VARIANTS)

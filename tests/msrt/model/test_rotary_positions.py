@@ -75,7 +75,7 @@ def test_softmax_scale_grows_with_mscale_all_dim_in_one_and_mscale_in_the_other(
 def test_softmax_scale_without_yarn_is_plain_in_one_and_scaled_in_the_other() -> None:
     assert from_hf(rope_scaling=None).attention.softmax_scale == pytest.approx(1 / 4)
     rope = from_section(position_embedding_type="rope", rotary_scaling_factor=None, mscale=None, mscale_all_dim=None)
-    assert rope.rotary.yarn is None
+    assert rope.rotary.stretch is None
     assert rope.attention.softmax_scale == pytest.approx((0.0707 * math.log(40) + 1) ** 2 / 4)
 
 
@@ -92,10 +92,10 @@ def test_the_mscale_ratio_lies_on_cos_and_sin_in_one_and_on_the_angle_in_the_oth
 
 
 def test_the_length_before_yarn_has_a_key_of_its_own_in_one_and_is_max_position_embeddings_in_the_other() -> None:
-    assert from_hf().rotary.yarn == Yarn(8.0, 64, 8.0, 2.0)
-    assert from_hf(rope_scaling={"type": "yarn", "factor": 8.0}).rotary.yarn == Yarn(8.0, 512, 32.0, 1.0)
+    assert from_hf().rotary.stretch == Yarn(8.0, 64, 8.0, 2.0)
+    assert from_hf(rope_scaling={"type": "yarn", "factor": 8.0}).rotary.stretch == Yarn(8.0, 512, 32.0, 1.0)
     section = from_section(max_position_embeddings=96, original_max_position_embeddings=64)
-    assert section.rotary.yarn == Yarn(8.0, 96, 8.0, 2.0)
+    assert section.rotary.stretch == Yarn(8.0, 96, 8.0, 2.0)
 
 
 def test_latent_norms_have_a_fixed_epsilon_in_one_and_rms_norm_eps_in_the_other() -> None:
@@ -106,10 +106,10 @@ def test_latent_norms_have_a_fixed_epsilon_in_one_and_rms_norm_eps_in_the_other(
 def test_rope_scaling_overrides_the_flat_keys_of_a_section() -> None:
     given = {"type": "yarn", "factor": 5.0, "original_max_position_embeddings": 32, "mscale": 2.0}
     config = from_section(rope_scaling=given)
-    assert config.rotary.yarn == Yarn(5.0, 32, 8.0, 2.0)
+    assert config.rotary.stretch == Yarn(5.0, 32, 8.0, 2.0)
     assert config.attention.softmax_scale == pytest.approx((0.2 * math.log(5) + 1) ** 2 / 4)
     without_length = from_section(rope_scaling={"rope_type": "yarn", "factor": 5.0})
-    assert without_length.rotary.yarn == Yarn(5.0, 16, 8.0, 2.0)
+    assert without_length.rotary.stretch == Yarn(5.0, 16, 8.0, 2.0)
 
 
 def test_transformers_5_spelling_is_the_same_model() -> None:
@@ -119,8 +119,8 @@ def test_transformers_5_spelling_is_the_same_model() -> None:
 
 
 def test_other_rotary_scalings_are_refused() -> None:
-    with pytest.raises(UserError, match="the type 'llama3'"):
-        from_hf(rope_scaling={"rope_type": "llama3", "factor": 8.0})
+    with pytest.raises(UserError, match="the type 'longrope'; computed here are default, linear, llama3, yarn"):
+        from_hf(rope_scaling={"rope_type": "longrope", "factor": 8.0})
     with pytest.raises(UserError, match="have no factor"):
         from_hf(rope_scaling={"rope_type": "yarn"})
     with pytest.raises(UserError, match="position_embedding_type is 'learned_absolute'"):

@@ -8,7 +8,7 @@ from mindspore import ops
 
 from msrt.config.resolve import Resolved
 from msrt.data import MicroBatch
-from msrt.models.api import LossParts
+from msrt.models.api import LossParts, TokenCounts
 from msrt.ops.autograd import Ints
 
 ms.runtime.launch_blocking()
@@ -18,12 +18,16 @@ COUNTS = np.array([[3, 1], [2, 2]])
 
 
 class Bigram:
-    """logits[t] = table[input_ids[t]]; each micro-batch claims to send `COUNTS` tokens to two layers of two experts."""
+    """logits[t] = table[input_ids[t]]; each micro-batch claims to send `COUNTS` tokens to two layers of two experts.
 
-    def __init__(self, seed: int = 0, experts: bool = True) -> None:
+    `mtp` times the main loss is its loss of multi-token prediction.
+    """
+
+    def __init__(self, seed: int = 0, experts: bool = True, mtp: float | None = None) -> None:
         values = np.random.default_rng(seed).standard_normal((VOCAB, VOCAB)).astype(np.float32)
         self.table = ms.Parameter(ms.Tensor(values), name="table")
         self.counts = COUNTS if experts else np.zeros((0, 2), np.int64)
+        self.mtp = mtp
         self.started = 0
         self.told: list[Ints] = []
 
@@ -34,14 +38,16 @@ class Bigram:
         loss_mask: ms.Tensor | None = None,
         position_ids: ms.Tensor | None = None,
         attention_mask: ms.Tensor | None = None,
+        tokens: TokenCounts | None = None,
     ) -> LossParts:
         assert loss_mask is not None
         rows = ops.log_softmax(ops.gather(self.table, input_ids.reshape(-1), 0), -1)
         token_loss = -ops.gather_elements(rows, 1, labels.reshape(-1, 1)).reshape(-1)
-        main = (token_loss * loss_mask.reshape(-1)).sum() / loss_mask.sum()
+        main = (token_loss * loss_mask.reshape(-1)).sum() / (loss_mask.sum() if tokens is None else tokens.main)
         aux = 0.01 * ops.square(self.table).mean()
         balance, counts = ms.Tensor(1.25, ms.float32), ms.Tensor(self.counts, ms.int64)
-        return LossParts(main + aux, main, aux, balance, counts)
+        further = ms.Tensor(np.zeros(0, np.float32)) if self.mtp is None else (main * self.mtp).reshape((1,))
+        return LossParts(main + aux, main, aux, balance, counts, further)
 
     def start_step(self) -> None:
         self.started += 1

@@ -11,7 +11,7 @@ from fake_model import numbers
 
 from msmigrate.problems import UnreadableError
 from msmigrate.pynative import Config, Model
-from msrt.train.curve import LossCurve, read_curve, smoothed
+from msrt.train.curve import LossCurve, Series, named_apart, read_curve, smoothed
 from msrt.train.fonts import drawable
 from msrt.train.plot import plot_png
 from msrt.train.run_json import read_vocab_size, run_json
@@ -71,6 +71,24 @@ def test_rows_without_a_curve_are_refused(tmp_path: Path, rows: list[dict[str, o
         read_curve(write_rows(tmp_path, *rows))
 
 
+def test_gradient_norms_and_learning_rates_are_read_where_they_are_finite(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"step": 1, "loss": 6.0, "lr": 0.5, "grad_norm": None},
+        {"step": 2, "loss": None, "lr": 1, "grad_norm": 2.0},
+    ]
+    assert read_curve(write_rows(tmp_path, *rows)).below == {
+        "grad_norm": Series((2,), (2.0,)),
+        "lr": Series((1, 2), (0.5, 1.0)),
+    }
+
+
+def test_runs_are_called_by_the_shortest_end_of_their_paths_that_tells_them_apart(tmp_path: Path) -> None:
+    a, b, c = (write_rows(tmp_path / name, {"step": 1}) for name in ("a", "b", "c"))
+    runs = [write_rows(a / "run", {}), write_rows(b / "run", {}) / "metrics.jsonl", c]
+    assert named_apart(runs) == ["a/run", "b/run", "c"]
+    assert named_apart([c, c]) == ["c", "c"]
+
+
 def test_a_damaged_run_json_is_named(tmp_path: Path) -> None:
     assert read_vocab_size(tmp_path) is None
     (tmp_path / "run.json").write_text("{}")
@@ -104,6 +122,14 @@ def test_the_image_is_a_png_of_a_readable_size(tmp_path: Path) -> None:
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", data[16:24]) == (1200, 675)
     assert [item.name for item in tmp_path.iterdir()] == ["loss.png"]
+
+
+def test_a_panel_for_each_further_value_makes_the_image_higher(tmp_path: Path) -> None:
+    target = tmp_path / "loss.png"
+    norms, rates = Series((1, 2), (1e-3, 10.0)), Series((1, 2), (0.0, 1e-3))
+    for below, height in (({"lr": rates}, 900), ({"grad_norm": norms, "lr": rates}, 1125)):
+        plot_png([FALLING, replace(FALLING, name="other", below=below)], target)
+        assert struct.unpack(">II", target.read_bytes()[16:24]) == (1200, height)
 
 
 def test_any_name_can_be_drawn_without_a_warning(tmp_path: Path) -> None:

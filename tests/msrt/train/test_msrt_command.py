@@ -114,6 +114,7 @@ def test_a_run_leaves_its_files_and_an_equal_run_has_equal_numbers(folder: Path)
     assert first.returncode == second.returncode == 0, first.stderr
     written = folder / "output" / "tiny"
     assert {"metrics.jsonl", "run.json", "loss.png"} <= {item.name for item in written.iterdir()}
+    assert len(list(written.glob("events.out.tfevents.*"))) == 1
     steps = rows(written)
     assert [step["step"] for step in steps] == [1, 2, 3, 4, 5, 6]
     assert [step["consumed_samples"] for step in steps] == [4, 8, 12, 16, 20, 24]
@@ -190,7 +191,7 @@ def test_a_name_that_is_not_utf8_a_full_output_and_a_broken_error_stream_do_no_h
     assert json.loads((folder / name / "run.json").read_text())["command"][3:5] == ["--output", name]
 
 
-@pytest.mark.parametrize("arguments", ["--version", "--help", "plot run", "make-data text.txt -o other"])
+@pytest.mark.parametrize("arguments", ["--version", "--help", "plot run", "make-data text.txt -o other --force"])
 def test_a_full_or_closed_output_is_one_sentence(folder: Path, arguments: str) -> None:
     msrt = f"{sys.executable} -m msrt {arguments}"
     for line in (f"{msrt} >/dev/full", *([] if arguments == "--help" else [f"{msrt} >&-"])):
@@ -250,7 +251,7 @@ def test_a_run_that_diverges_stops_with_status_1_and_keeps_its_metrics(folder: P
     ("arguments", "message"),
     [
         (("--set", "parallelism.tensor_parallel=2"), "tensor_parallel 2 needs at least 2 ranks; this run has 1."),
-        (("--set", "model.model_type=gpt9"), "is 'gpt9'; msrt has deepseek_v3."),
+        (("--set", "model.model_type=gpt9"), "is 'gpt9'; msrt has deepseek_v3, llama, qwen3, qwen3_moe."),
         (("--output", "text.txt"), "--output text.txt is a file; a folder is needed there."),
     ],
 )

@@ -45,6 +45,14 @@ def test_expert_counts_are_summed_and_the_balance_is_averaged() -> None:
     assert model.started == 1
 
 
+def test_multi_token_prediction_is_averaged_and_not_part_of_the_loss() -> None:
+    batches = [batch(1), batch(2, masked=3)]
+    without, with_it = gradients_of(Bigram(), 2)[0](batches), gradients_of(Bigram(mtp=1.5), 2)[0](batches)
+    assert without.mtp == ()
+    assert with_it.main == without.main
+    assert with_it.mtp == pytest.approx((1.5 * without.main,), rel=1e-6)
+
+
 def test_each_step_starts_from_zero_gradients() -> None:
     compute, flat = gradients_of(Bigram(), 1)
     compute([batch(1)])

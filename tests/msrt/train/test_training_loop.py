@@ -97,6 +97,9 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_advice() -> None:
     message = str(caught.value)
     assert message.startswith("Stopped at step 3 of 5: loss nan, gradient norm nan, learning rate 0.02.")
     assert "samples from number 4 on" in message
+    # The bigram table is no cell: only its loss can be told of.
+    found = "in the loss, micro-batch 1 of 1 (samples 0, 1 of the data set)"
+    assert f"On rank 0 the first value that is not finite is {found}." in message
     assert caught.value.status == 1
     assert all(math.isfinite(value) for value in weights)
 

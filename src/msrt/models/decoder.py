@@ -1,15 +1,20 @@
-"""The decoder of DeepSeek-V3: pre-norm layers of latent attention and a dense or a mixture-of-experts MLP."""
+"""A decoder of pre-norm layers; each gets its attention and its MLP from the family."""
+
+from collections.abc import Callable
 
 from mindspore import Tensor, nn
 
-from msrt.models.deepseek_v3.config import DeepSeekV3Config
+from msrt.models.config import DecoderConfig
 from msrt.nn.linear import VocabEmbedding, empty_parameter
-from msrt.nn.mla import MLASelfAttention
 from msrt.nn.mlp import MLP
-from msrt.nn.moe import MoE, MoEStats
+from msrt.nn.moe import MoE, MoESpec, MoEStats
 from msrt.nn.norm import RMSNorm
 from msrt.ops.basic import linear
 from msrt.ops.cross_entropy import linear_cross_entropy
+from msrt.ops.precision import FLOAT32, cast
+
+Attention = Callable[[], nn.Cell]
+"""Makes the self-attention of one layer: a cell called with (x, cos, sin, hidden), as `MLASelfAttention` is."""
 
 
 class Embedding(nn.Cell):
@@ -27,35 +32,43 @@ class Embedding(nn.Cell):
 class DecoderLayer(nn.Cell):
     """h = x + attention(norm(x)); h + mlp(norm(h))."""
 
-    def __init__(self, config: DeepSeekV3Config, layer: int) -> None:
+    precision = FLOAT32
+
+    def __init__(self, config: DecoderConfig, attention: nn.Cell, moe: MoESpec | None) -> None:
         super().__init__()
-        self.has_experts = layer in config.moe_layers
+        self.has_experts = moe is not None
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.self_attention = MLASelfAttention(config.attention)
+        self.self_attention = attention
         self.pre_mlp_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.mlp = MoE(config.moe) if self.has_experts else MLP(config.hidden_size, config.intermediate_size)
+        self.mlp = MLP(config.hidden_size, config.intermediate_size) if moe is None else MoE(moe)
 
     def construct(
         self, x: Tensor, cos: Tensor, sin: Tensor, hidden: Tensor | None, history: Tensor | None
     ) -> tuple[Tensor, ...]:
         """The new hidden state (batch, seq, hidden), followed by the fields of `MoEStats` in a layer with experts.
 
-        `cos`, `sin`, `hidden` as in `MLASelfAttention`; `history` as in `MoE`, None in a dense layer. All in and out
-        are tensors, so that a layer can be recomputed.
+        `cos`, `sin`, `hidden` as in the attention; `history` as in `MoE`, None in a dense layer. All in and out are
+        tensors, so that a layer can be recomputed.
         """
-        x = x + self.self_attention(self.input_layernorm(x), cos, sin, hidden)
+        dtype = self.precision.compute
+        x = cast(x + self.self_attention(self.input_layernorm(x), cos, sin, hidden), dtype)
         if not self.has_experts:
-            return (x + self.mlp(self.pre_mlp_layernorm(x)),)
+            return (cast(x + self.mlp(self.pre_mlp_layernorm(x)), dtype),)
         out, stats = self.mlp(self.pre_mlp_layernorm(x), history)
-        return (x + out, *stats)
+        return (cast(x + out, dtype), *stats)
 
 
 class Decoder(nn.Cell):
     """All layers and the norm behind the last."""
 
-    def __init__(self, config: DeepSeekV3Config) -> None:
+    def __init__(self, config: DecoderConfig, attention: Attention) -> None:
         super().__init__()
-        self.layers = nn.CellList([DecoderLayer(config, layer) for layer in range(config.num_hidden_layers)])
+        self.layers = nn.CellList(
+            [
+                DecoderLayer(config, attention(), config.moe if layer in config.moe_layers else None)
+                for layer in range(config.num_hidden_layers)
+            ]
+        )
         self.final_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
     def construct(
@@ -75,6 +88,8 @@ class Decoder(nn.Cell):
 class OutputLayer(nn.Cell):
     """The output matrix; `weight` is (vocab, hidden), None when the embedding's is used in its place."""
 
+    precision = FLOAT32
+
     def __init__(self, vocab_size: int, hidden_size: int, *, tied: bool) -> None:
         super().__init__()
         self.weight = None if tied else empty_parameter(vocab_size, hidden_size)
@@ -86,7 +101,8 @@ class OutputLayer(nn.Cell):
 
         The loss is Σ share · cross entropy, a scalar. `tied` is the embedding's matrix, None for a layer with its own.
         """
-        weight = tied if self.weight is None else self.weight
+        dtype = self.precision.compute
+        weight = cast(tied if self.weight is None else self.weight, dtype)
         if targets is None or shares is None:
-            return linear(x, weight)
-        return linear_cross_entropy(x.reshape((-1, x.shape[-1])), weight, targets, shares)
+            return cast(cast(linear(x, weight), dtype), "float32")
+        return linear_cross_entropy(x.reshape((-1, x.shape[-1])), weight, targets, shares, dtype)

@@ -1,4 +1,4 @@
-"""DeepSeek-V3 against transformers' numbers, its losses and biases against megatron-core's."""
+"""YaRN against transformers' and MindFormers' numbers, experts' losses and biases and MTP against megatron-core's."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,8 @@ from pathlib import Path
 import mindspore as ms
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from safetensors.numpy import load_file
 
-from msrt.models.deepseek_v3.config import DeepSeekV3Config
-from msrt.models.deepseek_v3.model import DeepSeekV3
+from msrt.models.batch import masked_labels, shifted_left
 from msrt.nn.balance import BalanceSpec, balance
 from msrt.nn.moe import updated_bias
 from msrt.nn.rotary import RotarySpec, Yarn, transformers_amplitude, yarn_mscale
@@ -18,69 +15,8 @@ from msrt.nn.router import RouterSpec, Routing, choose_experts, score
 from msrt.ops.autograd import array, tensor
 from msrt.ops.cross_entropy import cross_entropy
 from msrt.ops.device import prepare
-from msrt.weights.hf import import_hf
-from msrt.weights.names import to_hub
-
-# Tolerances of the golden READMEs.
-HIDDEN, LOSS, GRADIENT = 2e-5, 5e-6, 1e-5
-
-MODELS = ["deepseek_v3_yarn_qlora", "deepseek_v3_noqlora"]
-Arrays = dict[str, NDArray[np.generic]]
 
 prepare()
-
-
-def loaded(folder: Path, config_name: str = "config.json") -> DeepSeekV3:
-    built = DeepSeekV3(DeepSeekV3Config.from_hf(json.loads((folder / config_name).read_text())))
-    import_hf(dict(built.parameters_and_names()), built.name_table(), folder / "model.safetensors")
-    return built
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_both_spellings_of_the_config_are_one_model(shared: Path, name: str) -> None:
-    folder = shared / "golden" / name
-    spelled = [json.loads((folder / f"config{style}.json").read_text()) for style in ("", ".hub_style")]
-    assert DeepSeekV3Config.from_hf(spelled[0]) == DeepSeekV3Config.from_hf(spelled[1])
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_forward(shared: Path, name: str) -> None:
-    folder = shared / "golden" / name
-    built, golden = loaded(folder), load_file(folder / "golden.safetensors")
-    ids, labels = tensor(golden["input_ids"]), tensor(golden["labels"])
-    np.testing.assert_allclose(built.config.rotary.inverse_frequencies(), golden["rope.inv_freq"], rtol=1e-6)
-    assert built.config.rotary.amplitude == pytest.approx(float(golden["rope.cos_sin_factor"]), rel=1e-6)
-    assert built.config.attention.softmax_scale == pytest.approx(float(golden["attn.softmax_scale"]), rel=1e-6)
-    logits = built.logits(ids)
-    np.testing.assert_allclose(logits.asnumpy(), golden["logits"], atol=HIDDEN)
-    token_loss = cross_entropy(logits.reshape((-1, logits.shape[-1])), labels.reshape((-1,)))
-    np.testing.assert_allclose(token_loss.asnumpy(), golden["token_loss"].reshape(-1), atol=HIDDEN)
-    for key, values in built.trace(ids).items():
-        seen = values.astype(np.float64)
-        if key.endswith("topk_indices"):
-            np.testing.assert_array_equal(seen, golden[key], err_msg=key)
-        else:
-            np.testing.assert_allclose(seen, golden[key], atol=HIDDEN, err_msg=key)
-    masked = built.loss(ids, labels, tensor(golden["loss_mask"]))
-    assert float(masked.total) == pytest.approx(float(golden["loss_masked"]), abs=LOSS)
-    counts = [golden[f"router.{layer}.tokens_per_expert"] for layer in built.config.moe_layers]
-    np.testing.assert_array_equal(masked.tokens_per_expert.asnumpy(), counts)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_loss_and_gradients(shared: Path, name: str) -> None:
-    folder = shared / "golden" / name
-    built, golden = loaded(folder), load_file(folder / "golden.safetensors")
-    ids, labels = tensor(golden["input_ids"]), tensor(golden["labels"])
-    trained = list(built.trainable_params())
-    parts, grads = ms.value_and_grad(lambda: tuple(built.loss(ids, labels)), None, trained, has_aux=True)()
-    assert float(parts[0]) == pytest.approx(float(golden["loss"]), abs=LOSS)
-    ours = {parameter.name: grad.asnumpy() for parameter, grad in zip(trained, grads, strict=True)}
-    expected = load_file(folder / "grads.safetensors")
-    mapped = to_hub(built.name_table(), ours)
-    assert mapped.keys() == expected.keys()
-    for key, grad in expected.items():
-        np.testing.assert_allclose(mapped[key], grad, rtol=0, atol=GRADIENT * float(np.abs(grad).max()), err_msg=key)
 
 
 def test_yarn(shared: Path) -> None:
@@ -155,3 +91,21 @@ def test_bias_over_several_steps(shared: Path) -> None:
     for tokens, expected in zip(golden["bias_rounds.tokens"], golden["bias_rounds.bias"], strict=True):
         bias = updated_bias(bias, tokens, 0.001)
         np.testing.assert_allclose(bias, expected, atol=1e-7)
+
+
+def test_the_loss_two_tokens_ahead(shared: Path) -> None:
+    info = json.loads((shared / "golden/moe_losses/info.json").read_text())["cases"]["mtp1"]
+    golden = np.load(shared / "golden/moe_losses/golden.npz")
+    labels, mask = (tensor(golden[f"mtp1.{name}"]) for name in ("labels", "loss_mask"))
+    after, counted = shifted_left(labels), shifted_left(mask)
+    for column, name in ((after, "labels_rolled"), (counted, "mask_rolled")):
+        np.testing.assert_array_equal(column.asnumpy(), golden[f"mtp1.0.{name}"])
+    targets, shares = masked_labels(after, counted, info["vocab"])
+
+    def loss(logits: ms.Tensor) -> ms.Tensor:
+        scale = info["mtp_loss_scaling_factor"] / info["layers"]
+        return (cross_entropy(logits.reshape((-1, info["vocab"])), targets) * shares).sum() * scale
+
+    value, grad = ms.value_and_grad(loss)(tensor(golden["mtp1.0.logits"]))
+    assert float(value) == pytest.approx(float(golden["mtp1.total_added"]), rel=1e-6)
+    np.testing.assert_allclose(grad.asnumpy(), golden["mtp1.0.grad_logits"], rtol=0, atol=1e-7)

@@ -1,0 +1,67 @@
+"""Rotary settings in Hugging Face's form, as transformers computes them."""
+
+from collections.abc import Mapping
+
+from msmigrate.problems import UserError
+from msrt.config.problem import shown
+from msrt.nn.rotary import Llama3, RotarySpec, Yarn, transformers_amplitude
+
+KINDS = ("default", "linear", "llama3", "yarn")
+
+
+def transformers_rotary(
+    settings: Mapping[str, object], *, dim: int, theta: float, max_position_embeddings: int
+) -> RotarySpec:
+    """The rotation of `dim` lanes by rope_parameters or rope_scaling; empty settings are plain rotary positions.
+
+    `theta` and `max_position_embeddings` stand where the settings leave out rope_theta and the length before
+    stretching. Raises UserError for a kind that is not computed here, a missing number, and what is no number.
+    """
+    theta = number(settings, "rope_theta", theta)
+    kind = settings.get("rope_type", settings.get("type", "default"))
+    if kind not in KINDS:
+        raise UserError(f"rope_scaling has the type {shown(kind)}; computed here are {', '.join(KINDS)}.")
+    if number(settings, "partial_rotary_factor", 1.0) != 1.0:
+        raise UserError(
+            f"rope_scaling has partial_rotary_factor {settings['partial_rotary_factor']}; heads are rotated whole here."
+        )
+    if kind == "default":
+        return RotarySpec(dim, theta)
+    factor = required_number(settings, "factor")
+    if kind == "linear":
+        return RotarySpec(dim, theta, angle_scale=1 / factor)
+    if kind == "llama3":
+        length = int(required_number(settings, "original_max_position_embeddings"))
+        low, high = (required_number(settings, name) for name in ("low_freq_factor", "high_freq_factor"))
+        return RotarySpec(dim, theta, Llama3(factor, length, low, high))
+    if settings.get("truncate") is False:
+        raise UserError("rope_scaling has truncate: false; YaRN's bounds are whole lanes here.")
+    mscale, all_dim = number(settings, "mscale", 0.0), number(settings, "mscale_all_dim", 0.0)
+    amplitude = number(settings, "attention_factor", transformers_amplitude(factor, mscale, all_dim))
+    length = int(number(settings, "original_max_position_embeddings", max_position_embeddings))
+    return RotarySpec(dim, theta, yarn(settings, factor, length), amplitude=amplitude)
+
+
+def yarn(settings: Mapping[str, object], factor: float, original_length: int) -> Yarn:
+    """YaRN with the bounds of the settings. Raises UserError for a length before stretching below 1."""
+    if original_length < 1:
+        raise UserError(f"YaRN's length before scaling is {original_length}; it must be at least 1.")
+    return Yarn(factor, original_length, number(settings, "beta_fast", 32.0), number(settings, "beta_slow", 1.0))
+
+
+def number(settings: Mapping[str, object], name: str, default: float) -> float:
+    """The number `name`, or the default where it is missing or null. Raises UserError for what is no number."""
+    value = settings.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"The rotary setting {name} is {shown(value)}; it must be a number.")
+    return float(value)
+
+
+def required_number(settings: Mapping[str, object], name: str) -> float:
+    """The number `name`. Raises UserError when it is missing."""
+    if settings.get(name) is None:
+        kind = settings.get("rope_type", settings.get("type"))
+        raise UserError(f"The rotary settings (rope_scaling) have no {name}, which the type {kind!r} needs.")
+    return number(settings, name, 0.0)
