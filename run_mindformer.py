@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent / "src"))
 from msmigrate.interrupts import exit_on_interrupt
 from msrt.cli import main as msrt
 
-HANDED_ON = "--set KEY=VALUE (repeatable), --output DIR, --expert-mesh product|nested, --debug"
+HANDED_ON = "--set KEY=VALUE (repeatable), --output DIR, --resume auto|PATH, --expert-mesh product|nested, --debug"
 
 
 def main() -> None:

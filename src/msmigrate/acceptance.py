@@ -46,8 +46,9 @@ def _place(conversion: Conversion, path: str) -> Span | None:
 def judge(text: str, options: Options, world: int | None) -> Verdict:
     """The verdict of the target's readers on a pynative text; `world` is the number of ranks where it is known.
 
-    An error is a refusal. It is a note where another number of ranks would do, which the file does not hold, and where
-    the manual's keys alone are asked for, which are for the manual's own reader.
+    An error is a refusal, and so is what a reader would train otherwise than the file says. An error is a note where
+    another number of ranks would do, which the file does not hold, and where the manual's keys alone are asked for,
+    which are for the manual's own reader.
     """
     checked = check_document(parse(source_from_bytes("pynative.yaml", text.encode())))
     setting = Setting(options.target, world, options.expert_mesh)
@@ -59,7 +60,7 @@ def judge(text: str, options: Options, world: int | None) -> Verdict:
             refusals.setdefault(_written(checked, finding.key), outcome)
     notes: list[str] = []
     for rule, problem in broken:
-        if _stops(problem) and not rule.needs_world and not options.manual_only:
+        if rule.untrained or (_stops(problem) and not rule.needs_world and not options.manual_only):
             outcome = refused(problem.message, pynative=problem.keys[0], advice=problem.help, final=True)
             refusals.setdefault(_written(checked, problem.keys[0]), outcome)
         elif problem.severity is not Severity.NOTE:

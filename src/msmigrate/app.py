@@ -35,11 +35,14 @@ HfConfig = Annotated[str | None, typer.Option(help="The model's config.json, or 
 Mesh = Annotated[str, typer.Option(help="product (the manual's 11.4) or nested (MindFormers 2.x).")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a pynative key.")]
 Modeline = Annotated[bool, typer.Option("--modeline", help="Let the first line name the schema, for editors.")]
-Report = Annotated[str | None, typer.Option(help="File for the report; - prints it to standard error.")]
+Report = Annotated[
+    str | None,
+    typer.Option(help="File for the report, written with --check and --dry-run too; - prints it to standard error."),
+]
 ReportFormat = Annotated[str, typer.Option(help="text, json or markdown.")]
 Diff = Annotated[bool, typer.Option("--diff", help="Print what changes as a unified diff.")]
-Check = Annotated[bool, typer.Option("--check", help="Write nothing; status 1 if -o FILE would change.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing.")]
+Check = Annotated[bool, typer.Option("--check", help="Write no YAML; status 1 if -o FILE would change.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Write no YAML.")]
 AllowLossy = Annotated[bool, typer.Option("--allow-lossy", help="Accept losses that change training.")]
 
 
@@ -122,8 +125,8 @@ def _options(
     return Options(
         target=_choice(Target, target, "--target"),
         manual_only=manual_only,
-        world=world,
-        samples=samples,
+        world=_within(world, "--world"),
+        samples=_within(samples, "--samples"),
         expert_mesh=_choice(ExpertMesh, expert_mesh, "--expert-mesh"),
         allow_lossy=allow_lossy,
     )
@@ -183,6 +186,16 @@ def schema_command(
 
     _one_of(kind, ("pynative",), "schema")
     raise typer.Exit(run_schema(output, check=check))
+
+
+def _within(count: int | None, option: str) -> int | None:
+    """A count from the command line, held to the bound that counts in a file have."""
+    from msmigrate.mapping.graph_file import LARGEST
+    from msmigrate.wording import shown
+
+    if count is not None and count > LARGEST:
+        raise UsageError(f"{option} {shown(count)}: expected a whole number up to {LARGEST}")
+    return count
 
 
 def _choice(kind: Any, text: str, option: str) -> Any:

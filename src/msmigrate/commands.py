@@ -21,10 +21,10 @@ def _counted(count: int, noun: str) -> str:
 def run_lint(paths: Sequence[str], output_format: str, setting: "Setting") -> Exit:
     """Lint files for a reader and a number of ranks; the highest status of all of them."""
     from msmigrate.findings import Finding, Severity
-    from msmigrate.lint import findings_object, lint, syntax_finding
+    from msmigrate.lint import findings_object, lint, rules_ran, syntax_finding
 
     findings: list[Finding] = []
-    read = 0
+    read = ruled = 0
     status = Exit.DONE
     for path in files_of(paths):
         try:
@@ -38,6 +38,7 @@ def run_lint(paths: Sequence[str], output_format: str, setting: "Setting") -> Ex
         except UserError as error:
             found = [syntax_finding(source, error)]
         read += 1
+        ruled += rules_ran(found)
         findings += found
     if any(finding.severity is not Severity.NOTE for finding in findings):
         status = max(status, Exit.NO)
@@ -46,7 +47,7 @@ def run_lint(paths: Sequence[str], output_format: str, setting: "Setting") -> Ex
     else:
         text = "".join(f"{finding}\n" for finding in findings)
     print_result(text.encode())
-    if read and setting.world is None:
+    if ruled and setting.world is None:
         say("rules about ranks and batch were left out: give the number of ranks with --world N")
     if output_format == "text" and read:
         say(f"{_counted(read, 'file')} checked: " + (_counted(len(findings), "finding") if findings else "no findings"))

@@ -1,17 +1,19 @@
 """A Graph-mode file becomes a pynative.yaml: one decision per leaf, the text, and what it rests on."""
 
 from dataclasses import replace
+from functools import cached_property
 
 from msmigrate.acceptance import accepted
-from msmigrate.decisions import Decisions, Writer, containers, stands_for_others
+from msmigrate.decisions import Decisions, Writer, brought_in, containers, place_of, stands_for_others
 from msmigrate.entries import Conversion, ConvertedAlreadyError, Entry, Mode
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.graph_file import Family, GraphFile, family_of, is_pynative, model_family
-from msmigrate.mapping.outcome import Effect, Fate, Outcome, refused
+from msmigrate.mapping.outcome import UNTOLD, Effect, Fate, Outcome, refused
 from msmigrate.mapping.rows import Table, match
-from msmigrate.mapping.settle import settle
-from msmigrate.mapping.spelling import Section, misspelt, section_of
+from msmigrate.mapping.settle import added_by_set, carried_by_set, settle
+from msmigrate.mapping.spelling import Section, decides_training, is_known, misspelt, section_of
 from msmigrate.mapping.table import table_of
+from msmigrate.mapping.table.model import contradictions
 from msmigrate.options import Options
 from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.document import Document
@@ -42,6 +44,8 @@ def convert(document: Document, options: Options, first_line: str | None = None)
         context.note("--hf-config does not count: a legacy model takes what the file leaves out from its class")
     decisions = _Decisions(context, table)
     foreign = _foreign(document, family, model_family(graph))
+    if foreign is None:
+        _note_doubts(context)
     for leaf in leaves(document.root):
         if foreign is None:
             decisions.leaf(leaf)
@@ -56,6 +60,13 @@ def convert(document: Document, options: Options, first_line: str | None = None)
     if conversion.refusals:
         return conversion
     return accepted(conversion, emit(document, list(decisions.items()), first_line))
+
+
+def _note_doubts(context: Context) -> None:
+    """Notes on what the file leaves open, or says otherwise than its Hugging Face config."""
+    differing = list(contradictions(context))
+    if differing:
+        context.note(f"{context.options.hf_config_path} is not of the file's model, which wins: {'; '.join(differing)}")
 
 
 def _foreign(document: Document, family: Family, merged: Family) -> str | None:
@@ -80,21 +91,54 @@ class _Decisions(Decisions):
     def leaf(self, leaf: Leaf, *, counted: bool = True) -> None:
         """Decide on a leaf; `counted` is False for keys that an alias or merge key brings in."""
         graph = self.context.graph
+        if self.takes(leaf):
+            self.expanded(leaf, counted=counted)
+            return
         section = section_of(self.table, graph, leaf.path)
         row = match(self.table.by_graph_path, graph.row_key(leaf.path))
-        if stands_for_others(leaf):
-            matters = section.matters if section else row is None or row.fate is not Fate.DROPPED
-            if matters:
-                self.expanded(leaf, counted=counted)
-                return
-        if row is None:
+        if row is None and counted and leaf.node.span.start.index in self.written_elsewhere:
+            outcome = Outcome(Fate.DROPPED, Effect.NONE, "its keys are written where aliases take them")
+        elif row is None:
             outcome = self.unknown(leaf) if section is None else self.bare_section(leaf, section)
         else:
-            outcome = row.decide(self.context, leaf)
+            outcome = carried_by_set(self.context, row, leaf, row.decide(self.context, leaf))
         self.add(leaf, self.settled(outcome), counted=counted)
 
+    def takes(self, leaf: Leaf) -> bool:
+        """Whether a leaf is an alias or a merge key whose keys are written out: rows know its place and carry there."""
+        graph = self.context.graph
+        if not stands_for_others(leaf) or not is_known(self.table, graph, place_of(leaf)):
+            return False
+        section = section_of(self.table, graph, leaf.path)
+        if section is not None:
+            return section.matters
+        row = match(self.table.by_graph_path, graph.row_key(leaf.path))
+        return row is None or row.fate is not Fate.DROPPED
+
+    @cached_property
+    def written_elsewhere(self) -> frozenset[int]:
+        """Where the leaves start that aliases at other places write, such as those of `opt: &o` and `optimizer: *o`."""
+        found: set[int] = set()
+        waiting = [leaf.node for leaf in leaves(self.document.root) if self.takes(leaf) or self.takes_scalar(leaf)]
+        while waiting:
+            for leaf in brought_in(waiting.pop()):
+                if leaf.node.span.start.index not in found:
+                    found.add(leaf.node.span.start.index)
+                    waiting.append(leaf.node)
+        return frozenset(found)
+
+    def takes_scalar(self, leaf: Leaf) -> bool:
+        """Whether a leaf that rows know is an alias to a single value, or a list with aliases."""
+        row = match(self.table.by_graph_path, self.context.graph.row_key(leaf.path))
+        return row is not None and not stands_for_others(leaf)
+
     def settled(self, outcome: Outcome) -> Outcome:
-        return settle(self.context, outcome, self.table.lost.get(outcome.pynative or "", Effect.TRAINING))
+        path = outcome.pynative or ""
+        return settle(self.context, outcome, self.lost(path), told=path in self.writers)
+
+    def lost(self, path: str) -> Effect:
+        """What would change for the run without a pynative key."""
+        return self.table.lost.get(path, Effect.TRAINING)
 
     def unknown(self, leaf: Leaf) -> Outcome:
         lost, close = misspelt(self.table, self.context.graph, leaf.path)
@@ -102,7 +146,9 @@ class _Decisions(Decisions):
         kind = "key" if lost == dotted(leaf.path) else "section"
         where = self.section_line(leaf, lost) if kind == "section" else ""
         why = f"{kind} `{lost}`{where} is not in the mapping table; it is not carried"
-        return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
+        if not decides_training(self.table, close or lost):
+            return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
+        return Outcome(Fate.UNKNOWN, Effect.TRAINING, f"{why}, {UNTOLD}", help=advice)
 
     def section_line(self, leaf: Leaf, section: str) -> str:
         """The line of a section around a leaf, for a sentence; empty where the section has no key of its own."""
@@ -131,9 +177,9 @@ class _Decisions(Decisions):
             if outcome is None or self.mentioned(outcome):
                 continue
             self.bare(self.settled(outcome))
-        for path, value in self.context.options.overrides.items():
+        for path in self.context.options.overrides:
             if path not in self.writers:
-                self.bare(Outcome(Fate.COMPUTED, Effect.NONE, "--set", path, value, writes=True))
+                self.bare(added_by_set(self.context, path, self.lost(path)))
 
     def arranged(self) -> list[Writer]:
         """Keys with a source in source order, then the rest, sections in the manual's order."""

@@ -87,24 +87,40 @@ def run_convert(request: ConvertRequest) -> Exit:
 
 
 def _jobs(request: ConvertRequest) -> Iterator[Job]:
-    folders = [path for path in request.paths if path != "-" and os.path.isdir(path)]
+    folders = {
+        path: yaml_files(path, without=request.out_dir) for path in request.paths if path != "-" and os.path.isdir(path)
+    }
     if request.out_dir is None and not request.in_place and (folders or len(request.paths) > 1):
-        raise UsageError("several files need --out-dir DIR for their results, or --in-place")
+        raise UsageError("several files, or a folder, need --out-dir DIR for their results, or --in-place")
     for path in request.paths:
         if path not in folders:
             yield Job(path, _output(request, path, os.path.basename(path)))
             continue
-        found = yaml_files(path)
-        for file in found:
-            yield Job(file, _output(request, file, os.path.relpath(file, path)))
+        name = os.path.basename(os.path.abspath(path)) if len(folders) > 1 else ""
+        for file in folders[path]:
+            yield Job(file, _output(request, file, os.path.join(name, os.path.relpath(file, path))))
 
 
-def yaml_files(folder: str) -> list[str]:
-    """The YAML files in a folder and below it, sorted; raises UsageError when there is none."""
-    found = sorted(str(file) for file in Path(folder).rglob("*") if file.suffix in SUFFIXES and file.is_file())
+def yaml_files(folder: str, *, without: str | None = None) -> list[str]:
+    """The YAML files in a folder and below it, sorted; `without` names a folder below it whose files are results.
+
+    Links to nothing are among them: whoever reads the files says so. Raises UsageError when there is no file.
+    """
+    results = None if without is None else Path(without).resolve()
+    if results == Path(folder).resolve():
+        results = None
+    found = sorted(str(file) for file in Path(folder).rglob("*") if _is_input(file, results))
     if not found:
         raise UsageError(f"there is no {' or '.join(SUFFIXES)} file in {shown_path(folder)}")
     return found
+
+
+def _is_input(file: Path, results: Path | None) -> bool:
+    if file.suffix.lower() not in SUFFIXES:
+        return False
+    if results is not None and file.parent.resolve().is_relative_to(results):
+        return False
+    return file.is_file() or (file.is_symlink() and not file.exists())
 
 
 def _output(request: ConvertRequest, path: str, name: str) -> str | None:
@@ -150,7 +166,14 @@ def read_overrides(sets: tuple[str, ...]) -> dict[str, Value]:
     """`--set KEY=VALUE` options as values by dotted path; raises UsageError for an unknown key or a wrong type."""
     from msmigrate.pynative.overrides import parse_override
 
-    return dict(parse_override(text) for text in sets)
+    found = dict(parse_override(text) for text in sets)
+    ratio, steps = (found.get(f"lr_scheduler.warmup_{form}") for form in ("ratio", "steps"))
+    if ratio is not None and steps is not None:
+        raise UsageError(
+            f"--set lr_scheduler.warmup_ratio={ratio} and --set lr_scheduler.warmup_steps={steps} name one warm-up in "
+            "two ways, and the ratio would win; give one of them"
+        )
+    return found
 
 
 def _convert_one(job: Job, request: ConvertRequest, options: Options, *, alone: bool) -> Done:
@@ -164,7 +187,8 @@ def _convert_one(job: Job, request: ConvertRequest, options: Options, *, alone: 
     try:
         conversion = _conversion(document, request, options)
     except ConvertedAlreadyError as known:
-        say(str(known))
+        idle = ", ".join(_idle_options(request, alone=alone))
+        say(f"{known}; {idle} did nothing" if idle else str(known))
         return Done(job, Exit.DONE, f"{known.mode.label} already")
     for remark in remarks(conversion):
         say(remark)
@@ -180,6 +204,16 @@ def _convert_one(job: Job, request: ConvertRequest, options: Options, *, alone: 
     status = _deliver(job, data, request)
     say(f"{source.name}: {summary(conversion)}")
     return Done(job, status, _verdict(request, status), conversion)
+
+
+def _idle_options(request: ConvertRequest, *, alone: bool) -> Iterator[str]:
+    """Options of a call that do nothing for a file that is converted already; a report tells of other files too."""
+    given = {
+        "-o": request.output, "--out-dir": request.out_dir, "--in-place": request.in_place, "--set": request.sets,
+        "--hf-config": request.hf_config, "--modeline": request.modeline, "--report": alone and request.report,
+        "--diff": request.diff, "--check": request.check,
+    }  # fmt: skip
+    return (name for name, value in given.items() if value)
 
 
 def _conversion(document: "Document", request: ConvertRequest, options: Options) -> "Conversion":

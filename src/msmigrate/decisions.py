@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from msmigrate.entries import Entry, Mode, written_value
+from msmigrate.entries import Brought, Entry, Mode, written_value
 from msmigrate.mapping.graph_file import is_expanded, merge_sources
 from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome
+from msmigrate.wording import shown
 from msmigrate.yaml.document import Document, is_merge, value_of
 from msmigrate.yaml.emit import Item
-from msmigrate.yaml.nodes import Alias, Key, Leaf, Node, Path, Scalar, Span, dotted, leaves, resolved
+from msmigrate.yaml.nodes import Alias, Key, Leaf, Node, Path, Scalar, Sequence, Span, dotted, leaves, resolved
 from msmigrate.yaml.nodes import Entry as MapEntry
 from msmigrate.yaml.nodes import Mapping as MapNode
 
@@ -24,6 +25,10 @@ class Decisions:
         self.mode = mode
         self.entries: list[Entry] = []
         self.writers: dict[str, tuple[Outcome, Leaf | None]] = {}
+        self.named: dict[str, list[Leaf]] = {}
+        """The leaves that name each key of the output, the first writer's first."""
+        self.bringing = ""
+        """The alias or merge key whose keys are decided on."""
 
     def leaf(self, leaf: Leaf, *, counted: bool = True) -> None:
         """Decide on a leaf; `counted` is False for keys that an alias or merge key brings in."""
@@ -31,19 +36,19 @@ class Decisions:
 
     def expanded(self, leaf: Leaf, *, counted: bool) -> None:
         """An alias to a mapping, or a merge key: the keys it brings in are written out where it stands."""
-        merge = leaf.path[-1] == "<<"
-        base = leaf.path[:-1] if merge else leaf.path
+        merge, base = leaf.path[-1] == "<<", place_of(leaf)
         why = "the keys that it brings in are written out"
         self.add(leaf, Outcome(Fate.FLATTENED, Effect.NONE, why), counted=counted)
-        if not merge:
-            for inner in leaves(resolved(leaf.node), base, leaf.key):
-                self.leaf(inner, counted=False)
-            return
+        around, self.bringing = self.bringing, _written_text(leaf)
+        for inner in self.merged(leaf, base) if merge else leaves(resolved(leaf.node), base, leaf.key):
+            self.leaf(inner, counted=False)
+        self.bringing = around
+
+    def merged(self, leaf: Leaf, base: Path) -> Iterator[Leaf]:
+        """The leaves that a merge key brings in: own keys win, earlier merges win."""
         taken = _own_keys(self.document, base)
         for source in merge_sources(leaf.node):
-            for inner in leaves(source, base, leaf.key):
-                if inner.path[len(base)] not in taken:
-                    self.leaf(inner, counted=False)
+            yield from (inner for inner in leaves(source, base, leaf.key) if inner.path[len(base)] not in taken)
             taken = taken | {entry.key.text for entry in source.entries}
 
     def add(self, leaf: Leaf, outcome: Outcome, *, counted: bool) -> None:
@@ -52,8 +57,9 @@ class Decisions:
             outcome = self.claim(outcome, leaf)
         old = _alias_text(leaf) if stands_for_others(leaf) else value_of(leaf.node)
         span = Span((leaf.key or leaf.node).span.start, leaf.node.span.end)
-        source = dotted(leaf.path) if counted else None
-        self.entries.append(Entry(source, outcome, old, written_value(outcome), span, self.mode))
+        path = dotted(leaf.path)
+        source, brought = (path, None) if counted else (None, Brought(path, self.bringing))
+        self.entries.append(Entry(source, outcome, old, written_value(outcome), span, self.mode, brought))
 
     def bare(self, outcome: Outcome) -> None:
         """Account for a key that is written without a leaf."""
@@ -64,6 +70,8 @@ class Decisions:
     def claim(self, outcome: Outcome, leaf: Leaf | None) -> Outcome:
         """Make a leaf the writer of its key in the output; a second writer must agree."""
         assert outcome.target is not None
+        if leaf is not None:
+            self.named.setdefault(outcome.target, []).append(leaf)
         first = self.writers.get(outcome.target)
         if first is None:
             self.writers[outcome.target] = (outcome, leaf)
@@ -74,7 +82,7 @@ class Decisions:
         return Outcome(
             Fate.REFUSED,
             Effect.TRAINING,
-            f"`{outcome.target}` is {before!r} by another key and {now!r} by this one",
+            f"`{outcome.target}` is {shown(before)} by another key and {shown(now)} by this one",
             outcome.target,
             help=f"keep one of them in the {self.mode} file",
             final=True,
@@ -102,7 +110,8 @@ class Decisions:
             names = self.names(path.partition("[")[0] if inside else path)
             if names not in seen:
                 seen.add(names)
-                yield self.item(names, outcome, leaf, in_list=inside)
+                also = () if inside else tuple(self.named.get(path, ())[1:])
+                yield replace(self.item(names, outcome, leaf, in_list=inside), also=also)
 
     def item(self, names: Path, outcome: Outcome, leaf: Leaf | None, *, in_list: bool) -> Item:
         if leaf is None:
@@ -111,9 +120,7 @@ class Decisions:
             leaf = self.list_around(leaf)
         around = tuple(reversed(containers(self.document.root, leaf.path)))
         if outcome.node is None:
-            value = written_value(outcome)
-            kept = outcome.fate is Fate.FLATTENED or value == value_of(leaf.node)
-            return Item(names, value, leaf.node if kept else None, key=leaf.key if kept else None, containers=around)
+            return Item(names, written_value(outcome), leaf.node, key=leaf.key, containers=around)
         verbatim = outcome.value is Carry.TEXT
         return Item(names, written_value(outcome), leaf.node, verbatim, leaf.key, around)
 
@@ -126,9 +133,23 @@ class Decisions:
         return Leaf(path, containers(self.document.root, (*path, ""))[-1], node)
 
 
+def place_of(leaf: Leaf) -> Path:
+    """The path of what a leaf fills: its own, and that of the mapping around a merge key."""
+    return leaf.path[:-1] if leaf.path[-1] == "<<" else leaf.path
+
+
 def stands_for_others(leaf: Leaf) -> bool:
     """Whether a leaf brings in keys that are written elsewhere: an alias to a mapping, or a merge key."""
     return is_expanded(leaf.node) or leaf.path[-1] == "<<"
+
+
+def brought_in(node: Node) -> Iterator[Leaf]:
+    """The leaves of what the aliases in a leaf's node stand for."""
+    if isinstance(node, Alias):
+        yield from leaves(resolved(node))
+    elif isinstance(node, Sequence):
+        for item in node.items:
+            yield from brought_in(item)
 
 
 def containers(root: MapNode, path: Path) -> list[Scalar]:
@@ -146,9 +167,7 @@ def containers(root: MapNode, path: Path) -> list[Scalar]:
 
 def _entry(node: Node, part: Key) -> MapEntry | None:
     inside = resolved(node)
-    if not isinstance(inside, MapNode):
-        return None
-    return next((one for one in inside.entries if one.key.text == part), None)
+    return inside.by_key.get(str(part)) if isinstance(inside, MapNode) else None
 
 
 def _inside_a_list(path: str) -> bool:
@@ -158,6 +177,13 @@ def _inside_a_list(path: str) -> bool:
 
 def _alias_text(leaf: Leaf) -> str:
     return f"*{leaf.node.name}" if isinstance(leaf.node, Alias) else "<<"
+
+
+def _written_text(leaf: Leaf) -> str:
+    """`optimizer: *o` or `<<: [*a, *b]`, for people."""
+    parts = leaf.node.items if isinstance(leaf.node, Sequence) else (leaf.node,)
+    names = ", ".join(f"*{part.name}" if isinstance(part, Alias) else "{…}" for part in parts)
+    return f"{dotted(leaf.path)}: " + (f"[{names}]" if isinstance(leaf.node, Sequence) else names)
 
 
 def _own_keys(document: Document, path: Path) -> frozenset[str]:

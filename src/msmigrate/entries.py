@@ -31,8 +31,16 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Brought:
+    """A key that an alias or a merge key brings in: the path that it stands for, and the alias as the file has it."""
+
+    path: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the report: a leaf of the source, or a key written without one (`source` None)."""
+    """One line of the report: a leaf of the source, or a key written without one of its own (`source` None)."""
 
     source: str | None
     outcome: Outcome
@@ -41,6 +49,13 @@ class Entry:
     span: Span | None
     mode: Mode = Mode.GRAPH
     """The mode of the file that was read."""
+    brought: Brought | None = None
+    """Where the key comes from when an alias brings it in: it is no leaf of its own (contract, section 3)."""
+
+    @property
+    def name(self) -> str:
+        """The key for people: as the source has it, else as the output has it."""
+        return self.source or (self.brought.path if self.brought else None) or str(self.outcome.target)
 
     @property
     def graph(self) -> str | None:

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from msmigrate.yaml.nodes import Span
 
@@ -38,8 +39,25 @@ class Finding:
         return f"{place}: {self.severity}: {self.message}{advice} [{self.code}]"
 
 
+_ALIKE = 0.75
+"""Letters in common, twice, over the letters of both words."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` probably means, or None when none is near."""
-    plain = {name.lower().replace("-", "_"): name for name in known}
-    found = difflib.get_close_matches(word.lower().replace("-", "_"), plain, n=1, cutoff=0.75)
-    return plain[found[0]] if found else None
+    meant, letters = _plain(word)
+    alike: dict[str, str] = {}
+    for name in known:  # a bound on the letters in common spares most comparisons, which are slow
+        plain, others = _plain(name)
+        common = min(len(plain) - len(others - letters), len(meant) - len(letters - others))
+        if 2 * common >= _ALIKE * (len(plain) + len(meant)):
+            alike[plain] = name
+    found = difflib.get_close_matches(meant, alike, n=1, cutoff=_ALIKE)
+    return alike[found[0]] if found else None
+
+
+@lru_cache(maxsize=4096)
+def _plain(word: str) -> tuple[str, frozenset[str]]:
+    """A word without what is easily mistaken, and its letters."""
+    plain = word.lower().replace("-", "_")
+    return plain, frozenset(plain)

@@ -34,12 +34,18 @@ def lint(source: Source, setting: Setting | None = None) -> list[Finding]:
 def syntax_finding(source: Source, error: UserError) -> Finding:
     """A YAML fault as a finding."""
     span = None
-    message = str(error).removeprefix(f"{source.name}:").lstrip()
-    if isinstance(error, UnreadableError) and error.line is not None and error.column is not None:
-        mark = Mark(0, error.line, error.column)
-        span = Span(mark, mark)
-        message = message.removeprefix(f"{error.line}:{error.column}:").lstrip()
+    message = str(error)
+    if isinstance(error, UnreadableError):
+        message = error.problem
+        if error.line is not None and error.column is not None:
+            mark = Mark(0, error.line, error.column)
+            span = Span(mark, mark)
     return Finding("Y001", "yaml", Severity.ERROR, source.name, "", span, message)
+
+
+def rules_ran(findings: Sequence[Finding]) -> bool:
+    """Whether what `lint` found comes from a pynative file whose keys were checked."""
+    return not any(finding.code in ("Y001", "P007") for finding in findings)
 
 
 def findings_object(findings: Sequence[Finding]) -> dict[str, object]:

@@ -30,8 +30,12 @@ class UnreadableError(UserError):
 
     status = Exit.UNREADABLE
 
-    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, line: int | None = None, column: int | None = None, problem: str | None = None
+    ) -> None:
         super().__init__(message)
+        self.problem = problem or message
+        """The message without the place."""
         self.line = line
         """Place in the input, from 1, where there is one; the message has it too."""
         self.column = column

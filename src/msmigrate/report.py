@@ -3,14 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from msmigrate.entries import Conversion, Entry
-from msmigrate.mapping.outcome import Effect, Fate, Outcome
+from msmigrate.mapping.outcome import Effect, Fate
+from msmigrate.report_rows import groups, told, verdict
 from msmigrate.yaml.scalars import Value, spell
 
 VERSION = 1
-_QUIET = (Fate.SAME, Fate.RENAMED, Fate.FLATTENED)
 
 
 def report_object(conversion: Conversion) -> dict[str, object]:
@@ -53,7 +52,7 @@ def _entry_object(entry: Entry, file: str) -> dict[str, object]:
         "effect": outcome.effect.value,
         "old": _json_value(entry.old),
         "new": _json_value(entry.new),
-        "why": "; ".join(part for part in (_told(outcome), f"in {file}" if file else "") if part),
+        "why": "; ".join(part for part in (told(outcome), f"in {file}" if file else "") if part),
         "arithmetic": outcome.arithmetic,
         "span": place,
     }
@@ -74,8 +73,11 @@ def summary(conversion: Conversion) -> str:
     """One line: what was read and what became of it."""
     counts = totals(conversion)
     parts = ", ".join(f"{counts[fate.value]} {fate.value}" for fate in Fate if counts[fate.value])
-    added = sum(1 for entry in conversion.entries if entry.source is None and entry.outcome.writes)
-    return f"{counts['leaves_read']} keys read: {parts}; {added} written because the modes differ"
+    added = [entry.outcome for entry in conversion.entries if entry.source is None and entry.brought is None]
+    added = [outcome for outcome in added if outcome.writes]
+    defaults = sum(outcome.fate is Fate.DEFAULT for outcome in added)
+    told_apart = f"; {len(added) - defaults} more computed" if len(added) > defaults else ""
+    return f"{counts['leaves_read']} keys read: {parts}{told_apart}; {defaults} written because the modes differ"
 
 
 def remarks(conversion: Conversion) -> Iterator[str]:
@@ -83,13 +85,13 @@ def remarks(conversion: Conversion) -> Iterator[str]:
     stopping = {entry.outcome.why for entry in conversion.refusals}
     for entry in conversion.refusals:
         yield f"{place(conversion, entry)}: refused: {_sentence(entry)}"
-    told: set[str] = set()
+    seen: set[str] = set()
     for entry in conversion.entries:
         outcome = entry.outcome
         if outcome.fate is Fate.UNKNOWN:
-            if outcome.why not in told:
-                yield f"{place(conversion, entry)}: unknown: {_told(outcome)}"
-            told.add(outcome.why)
+            if outcome.why not in seen:
+                yield f"{place(conversion, entry)}: unknown: {told(outcome)}"
+            seen.add(outcome.why)
         elif outcome.effect is Effect.TRAINING and outcome.why not in stopping:
             yield f"{place(conversion, entry)}: changes training: {_sentence(entry)}"
     for note in conversion.notes:
@@ -111,23 +113,22 @@ def file_of(conversion: Conversion, entry: Entry) -> str:
 
 
 def _sentence(entry: Entry) -> str:
-    return f"`{entry.source or entry.outcome.target}`: {_told(entry.outcome)}"
-
-
-def _told(outcome: Outcome) -> str:
-    """The reason, and what to do about it."""
-    return f"{outcome.why}; {outcome.help}" if outcome.help else outcome.why
+    return f"`{entry.name}`: {told(entry.outcome)}"
 
 
 def text_report(conversion: Conversion) -> str:
-    """The account for a terminal: what was computed, dropped, written and refused, with the arithmetic."""
+    """The account for a terminal: a verdict; what was computed, dropped, written and refused, with the arithmetic."""
     lines = [
-        f"{conversion.document.source.name} → {conversion.mode.other}.yaml for MindFormers {conversion.options.target}"
+        f"{conversion.document.source.name} → {conversion.mode.other}.yaml for MindFormers {conversion.options.target}",
+        f"  {verdict(conversion)}",
     ]
     lines += [f"  {name}: {fact.value} (from {fact.source})" for name, fact in conversion.facts.items()]
-    for title, rows in _groups(conversion):
+    for title, rows in groups(conversion):
         lines += ["", title]
-        lines += [f"  {row.left} → {row.right}" + (f"\n      {row.remark}" if row.remark else "") for row in rows]
+        for row in rows:
+            lines.append(f"  {row.left} → {row.right}")
+            effect = "" if row.effect == Effect.NONE else f"effect on {row.effect}: "
+            lines += [f"      {effect}{row.why}"] if row.why else []
     lines += ["", summary(conversion)]
     return "\n".join(lines) + "\n"
 
@@ -136,88 +137,16 @@ def markdown_report(conversion: Conversion) -> str:
     """The account as Markdown tables, fit for a merge request."""
     result = conversion.mode.other
     lines = [f"## {conversion.document.source.name} → {result}.yaml (MindFormers {conversion.options.target})", ""]
-    lines += [summary(conversion), ""]
-    lines += [f"- {remark}" for remark in remarks(conversion)]
-    for title, rows in _groups(conversion):
-        lines += ["", f"### {title}", "", f"| {conversion.mode} | {result} | why |", "|---|---|---|"]
-        lines += ["| " + " | ".join(_cell(text) for text in (row.left, row.right, row.remark)) + " |" for row in rows]
+    lines += [f"**{verdict(conversion)}**", "", summary(conversion)]
+    noted = [f"- {remark}" for remark in remarks(conversion)]
+    lines += ["", *noted] if noted else []
+    for title, rows in groups(conversion):
+        lines += ["", f"### {title}", "", f"| {conversion.mode} | {result} | effect | why |", "|---|---|---|---|"]
+        for row in rows:
+            cells = (row.left, row.right, row.effect, row.why)
+            lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """Entries that share their outcome and its reason."""
-
-    left: str
-    right: str
-    remark: str
-
-
-def _groups(conversion: Conversion) -> Iterator[tuple[str, list[_Row]]]:
-    titles = {
-        Fate.REFUSED: "Refused",
-        Fate.UNKNOWN: "Unknown",
-        Fate.COMPUTED: "Computed",
-        Fate.DROPPED: "Dropped",
-        Fate.RENAMED: "Renamed",
-        Fate.FLATTENED: "Flattened",
-        Fate.SAME: "Same",
-    }
-    for fate, title in titles.items():
-        entries = [entry for entry in conversion.entries if entry.outcome.fate is fate and _has_source(entry)]
-        if entries:
-            yield f"{title} ({len(entries)})", [_row(group) for group in _shared(entries)]
-    added = [entry for entry in conversion.entries if not _has_source(entry)]
-    if added:
-        yield f"Written because the modes differ ({len(added)})", [_row(group) for group in _shared(added)]
-
-
-def _has_source(entry: Entry) -> bool:
-    return entry.source is not None or not entry.outcome.writes
-
-
-def _shared(entries: list[Entry]) -> list[list[Entry]]:
-    """Entries with the same target and reason together, in the order in which the first of them comes."""
-    found: dict[object, list[Entry]] = {}
-    for entry in entries:
-        outcome = entry.outcome
-        quiet = outcome.fate in _QUIET and not outcome.why
-        key = (quiet, None if quiet and outcome.fate is not Fate.RENAMED else outcome.target, outcome.why)
-        found.setdefault(key, []).append(entry)
-    return list(found.values())
-
-
-def _row(group: list[Entry]) -> _Row:
-    first = group[0]
-    left = ", ".join(_left(entry) for entry in group)
-    if first.outcome.fate in _QUIET and len(group) > 1:
-        return _Row(", ".join(str(entry.source) for entry in group), "as they are", "")
-    return _Row(left, _right(first), _remark(first))
-
-
-def _left(entry: Entry) -> str:
-    return "(absent)" if entry.source is None else f"{entry.source}: {_shown(entry.old)}"
-
-
-def _right(entry: Entry) -> str:
-    outcome = entry.outcome
-    if outcome.target is None:
-        return "—"
-    if outcome.fate in (Fate.DROPPED, Fate.REFUSED):
-        return f"({outcome.target})"
-    return f"{outcome.target}: {_shown(entry.new)}"
-
-
-def _remark(entry: Entry) -> str:
-    outcome = entry.outcome
-    effect = "" if outcome.effect is Effect.NONE else f"effect on {outcome.effect}: "
-    return effect + "; ".join(part for part in (_told(outcome), outcome.arithmetic) if part)
-
-
-def _shown(value: Value) -> str:
-    text = spell(value)
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -2,16 +2,18 @@
 
 from dataclasses import replace
 
-from msmigrate.decisions import Decisions, Writer, stands_for_others
+from msmigrate.decisions import Decisions, Writer, place_of, stands_for_others
 from msmigrate.entries import Conversion, ConvertedAlreadyError, Mode
+from msmigrate.findings import Severity
 from msmigrate.mapping.back.context import BackContext
 from msmigrate.mapping.back.decide import decide, remaining
-from msmigrate.mapping.back.pynative_file import read_pynative
+from msmigrate.mapping.back.pynative_file import declared, read_pynative
 from msmigrate.mapping.graph_file import GRAPH_SECTIONS, PYNATIVE_SECTIONS, Family, is_graph
 from msmigrate.mapping.outcome import Fate, Outcome
 from msmigrate.mapping.table import MCORE
 from msmigrate.options import Options
 from msmigrate.problems import UserError
+from msmigrate.pynative.start_up import Setting, broken_rules
 from msmigrate.yaml.document import Document
 from msmigrate.yaml.emit import emit
 from msmigrate.yaml.nodes import Leaf, Path, leaves
@@ -28,6 +30,7 @@ def reverse(document: Document, options: Options) -> Conversion:
     _refuse_a_mixture(document)
     context = BackContext(read_pynative(document, options.overrides), options, MCORE.graph_defaults)
     _note_idle_options(context)
+    _note_two_readings(context)
     decisions = _Decisions(document, context)
     for leaf in leaves(document.root):
         decisions.leaf(leaf)
@@ -53,6 +56,20 @@ def _refuse_a_mixture(document: Document) -> None:
         )
 
 
+def _note_two_readings(context: BackContext) -> None:
+    """Model keys that MindFormers ignores or takes otherwise in silence: the graph file has the manual's meaning."""
+    checked, options = context.file.checked, context.options
+    for _, problem in broken_rules(checked, Setting(options.target, options.world, options.expert_mesh)):
+        key = problem.keys[0]
+        if problem.severity is Severity.WARNING and key.startswith("model."):
+            span = checked.written[key].span
+            place = f"line {span.start.line}" if span else "--set"
+            context.note(
+                f"MindFormers reads the file otherwise ({place}): {problem.message}; the graph file has the value that "
+                "stands here, which the manual and msrt take"
+            )
+
+
 def _note_idle_options(context: BackContext) -> None:
     if context.options.manual_only:
         context.note("--manual-only has no effect: it chooses among pynative keys, and a graph file is written")
@@ -69,7 +86,8 @@ class _Decisions(Decisions):
         self.callbacks: list[str] = []
 
     def leaf(self, leaf: Leaf, *, counted: bool = True) -> None:
-        if stands_for_others(leaf):
+        place = place_of(leaf)
+        if stands_for_others(leaf) and (not place or declared(place) is not None):
             self.expanded(leaf, counted=counted)
         else:
             self.add(leaf, decide(self.context, MCORE, leaf), counted=counted)

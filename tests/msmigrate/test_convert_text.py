@@ -44,7 +44,7 @@ def test_comments_go_with_their_keys() -> None:
     assert "  # above 批大小\n  local_batch_size: 2  # per rank\n" in text
     assert "  type: AdamW    # gap kept\n" in text
     assert "# 训练 section\ntraining:" in text
-    assert "epochs go" not in text
+    assert "  steps: 100  # epochs go\n" in text
     assert "dropped key" not in text
     assert text.endswith("# the end\n")
 
@@ -78,7 +78,7 @@ def test_anchors_go_and_aliases_are_written_out() -> None:
     )  # fmt: skip
     text = text_of(graph)
     assert "  vocab_size: 512  # tokens\n  max_position_embeddings: 512\n" in text
-    assert "betas: [0.9, 0]" in text
+    assert "betas: [0.9, 0.0]" in text
     assert "&" not in text
     assert "*" not in text
 
@@ -133,3 +133,46 @@ def test_other_families_are_refused_by_name(text: str, words: str) -> None:
     conversion = converted(text, Options(allow_lossy=True, samples=5))
     assert conversion.text is None
     assert any(words in entry.outcome.why for entry in conversion.refusals)
+
+
+def test_comments_of_computed_keys_stay_with_what_they_turn_into() -> None:
+    text = text_of(
+        edited(
+            ("  warmup_steps: 5\n", "  # warm\n  warmup_steps: 5  # five\n"),
+            ("  data_parallel: 2\n", "  data_parallel: 2 # replicas\n"),
+            ("  recompute: True\n", "  # memory\n  recompute: True # all\n"),
+            ("[DeepseekV3ForCausalLM]\n", "[DeepseekV3ForCausalLM] # class\n"),
+        )
+    )
+    assert "  # warm\n  warmup_ratio: 0.05  # five\n" in text
+    assert "  data_parallel_shard: -1 # replicas\n" in text
+    assert "  # memory\n  mode: full # all\n" in text
+    assert "  architectures: DeepseekV3ForCausalLM # class\n" in text
+
+
+@pytest.mark.parametrize("switch", ["", " # clip"])
+def test_of_several_keys_the_first_with_comments_gives_them(switch: str) -> None:
+    wrapper = f"  use_clip_grad: True{switch}\n  # norm\n  max_grad_norm: 0.7 # seven\n"
+    text = text_of(edited(("  use_clip_grad: True\n", wrapper)))
+    assert ("  max_norm: 0.7 # clip\n" if switch else "  # norm\n  max_norm: 0.7 # seven\n") in text
+    assert ("# norm" in text) is (switch == "")
+
+
+def test_comments_above_the_first_item_of_a_list() -> None:
+    lists = "  betas:  # two\n    # first\n    - 0.9\n    # second\n    - 0.98  # b\n"
+    assert lists in text_of(edited(("  betas: [0.9, 0.98]\n", lists)))
+
+
+def test_comments_at_the_end_of_a_section_stay_at_the_end() -> None:
+    text = text_of(
+        edited(
+            ("  gradient_accumulation_steps: 3\n", "  gradient_accumulation_steps: 3\n  # run ends\n\n"),
+            ("    num_attention_heads: 4\n", "    num_attention_heads: 4\n    # heads end\n  # model ends\n"),
+            ("callbacks:\n", "# of callbacks\ncallbacks:\n"),
+        )
+    )
+    training = text[text.index("training:") : text.index("\noptimizer:")]
+    assert training.rstrip().endswith("\n  # run ends")
+    model = text[text.index("\nmodel:") : text.index("\ncheckpoint:")]
+    assert model.rstrip().endswith("\n  # heads end\n  # model ends")
+    assert text.count("# run ends") == text.count("# heads end") == text.count("# model ends") == 1

@@ -5,6 +5,7 @@ from graph_text import converted, edited, fates, flat, output
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msmigrate.mapping.outcome import Effect
 from msmigrate.options import ExpertMesh, Options, Target
 from msmigrate.problems import UserError
 from msmigrate.yaml.document import value_of
@@ -59,6 +60,9 @@ def test_the_small_file() -> None:
         (("data_path:", "seed: 99\n      data_path:"), "train_dataset.dataloader.config.seed", 99),
         (("hidden_size: 64", "hidden_size: 64\n    mtp_loss_factor: 0.3"), "model.mtp_loss_scaling_factor", 0.3),
         (("hidden_size: 64", "hidden_size: 64\n    hidden_dropout: 0"), "model.hidden_dropout", 0.0),
+        (("weight_decay: 0.05", "weight_decay: 0"), "optimizer.weight_decay", 0.0),
+        (("eps: 1.e-8", "eps: 1"), "optimizer.eps", 1.0),
+        (("betas: [0.9, 0.98]", "betas: [1, 0]"), "optimizer.betas", [1.0, 0.0]),
         (("hidden_size: 64", "hidden_size: 64\n    num_experts: 16"), "model.n_routed_experts", 16),
         (("hidden_size: 64", "hidden_size: 64\n    scaling_factor: 8"), "model.rotary_scaling_factor", 8),
         (("hidden_size: 64", "hidden_size: 64\n    num_nextn_predict_layers: 1"),
@@ -259,16 +263,28 @@ def test_a_batch_chosen_by_hand_decides_the_steps_too() -> None:
     options = Options(overrides={"training.global_batch_size": 24})
     found = output(edited(), options)
     assert (found["training.steps"], found["lr_scheduler.warmup_ratio"]) == (50, 0.1)
-    chosen = next(e for e in converted(edited(), options).entries if e.outcome.pynative == "training.global_batch_size")
-    assert chosen.new == 24
-    notes = converted(edited(), Options(overrides={"training.global_batch_size": 3})).notes
-    assert any("nearest legal values: 2 and 4" in note for note in notes)
+    entries = [e for e in converted(edited(), options).entries if e.outcome.pynative == "training.global_batch_size"]
+    assert [e.new for e in entries] == [24] * len(entries)
+    told = [e.outcome.why for e in entries if e.outcome.effect is Effect.TRAINING]
+    assert told == ["--set training.global_batch_size=24, instead of 12"]
+    steps = next(e for e in converted(edited(), options).entries if e.outcome.pynative == "training.steps")
+    assert "they follow --set training.global_batch_size" in steps.outcome.why
+
+
+@pytest.mark.parametrize(("batch", "legal"), [(1, "nearest legal values: 2"), (3, "nearest legal values: 2 and 4")])
+@pytest.mark.parametrize("manual_only", [False, True])
+def test_a_batch_that_fits_no_ranks_is_refused(batch: int, legal: str, manual_only: bool) -> None:
+    options = Options(overrides={"training.global_batch_size": batch}, manual_only=manual_only)
+    conversion = converted(edited(), options)
+    (refusal,) = conversion.refusals
+    assert conversion.text is None
+    assert refusal.outcome.help == legal
 
 
 def test_a_choice_that_differs_from_the_file_changes_training() -> None:
     conversion = converted(edited(), Options(overrides={"training.steps": 20, "optimizer.type": "AdamW"}))
     effects = {e.outcome.pynative: (e.outcome.effect.value, e.outcome.why) for e in conversion.entries}
-    assert effects["training.steps"] == ("training", "--set, instead of 100")
+    assert effects["training.steps"] == ("training", "--set training.steps=20, instead of 100")
     assert effects["optimizer.type"][0] == "none"
 
 
@@ -286,3 +302,18 @@ def test_schedules_with_keys_of_their_own() -> None:
     found = output(text.replace("warmup_steps: 5", "base_lr: 1.e-3\n  t_max: 50"))
     assert found["lr_scheduler.base_lr"] == 1e-3
     assert "lr_scheduler.learning_rate" not in found
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [(("weight_decay: 0.05", "weight_decay: 0"), "weight_decay: 0.0"), (("eps: 1.e-8", "eps: 1"), "eps: 1.0")],
+)
+def test_whole_numbers_are_written_as_floats_where_the_readers_refuse_integers(
+    change: tuple[str, str], shown: str
+) -> None:
+    conversion = converted(edited(change))
+    assert f"\n  {shown}\n" in str(conversion.text)
+    told = [entry.outcome.why for entry in conversion.entries if "refuse an integer" in entry.outcome.why]
+    assert len(told) == 1
+    by_set = converted(edited(), Options(overrides={"optimizer.weight_decay": 0}))
+    assert "\n  weight_decay: 0.0\n" in str(by_set.text)

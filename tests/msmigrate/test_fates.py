@@ -45,6 +45,10 @@ VITAL = [
     (edited(("use_clip_grad: True", "use_clip_grad: True\n  enable_global_norm: True")),
      "runner_wrapper.enable_global_norm"),
     (edited(("type: MFTrainOneStepCell", "type: OwnCell")), "runner_wrapper.type"),
+    (edited(("use_clip_grad: True", "use_skip_data_by_global_norm: True")),
+     "runner_wrapper.use_skip_data_by_global_norm"),
+    (edited(("use_clip_grad: True", "calculate_per_token_loss: True")), "runner_wrapper.calculate_per_token_loss"),
+    (in_model("calculate_per_token_loss: True"), "model.model_config.calculate_per_token_loss"),
     (edited(("weight_decay: 0.05", "weight_decay: 0.05\n  amsgrad: True")), "optimizer.amsgrad"),
     (edited(LOADER), "train_dataset.data_loader.phase"),
     (edited(("  drop_remainder", "  eos_reset: True\n  drop_remainder")), "train_dataset.eos_reset"),
@@ -202,3 +206,96 @@ def test_callbacks_that_are_no_mappings() -> None:
                    "    save_checkpoint_steps: 50\n", "callbacks: [MFLossMonitor]\n"))  # fmt: skip
     with pytest.raises(UserError, match="mappings with `type`"):
         converted(text)
+
+
+def test_a_callback_without_a_type_is_refused_at_one_place() -> None:
+    text = callback("type: null")
+    found = outcome(text, "callbacks[0].type")
+    assert (found.fate, found.final) == ("refused", True)
+    assert found.why == "callbacks[0] has no `type`"
+
+
+@pytest.mark.parametrize(
+    ("text", "graph", "effect"),
+    [
+        (edited(("weight_decay: 0.05", "weight_decy: 0.05")), "optimizer.weight_decy", "training"),
+        (edited(("use_clip_grad: True", "zork: 1")), "runner_wrapper.zork", "training"),
+        (edited(("epochs: 2", "epochs: 2\n  zork: 1")), "runner_config.zork", "training"),
+        (in_model("zork: 1"), "model.model_config.zork", "training"),
+        (edited(("optimizer:", "optimzer:")), "optimzer.type", "training"),
+        (edited(("seed: 7", "sed: 7")), "sed", "training"),
+        (added("zork: 1\n"), "zork", "none"),
+        (edited(("pipeline_stage: 1", "pipeline_stag: 1")), "parallel_config.pipeline_stag", "none"),
+    ],
+)
+def test_unknown_keys_may_change_training_where_keys_decide_it(text: str, graph: str, effect: str) -> None:
+    found = outcome(text, graph)
+    assert (found.fate, found.effect) == ("unknown", effect)
+    assert ("it may be a typing error" in found.why) is (effect == "training")
+    assert converted(text).text is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "graph", "advice"),
+    [
+        (added("callback: 3\n"), "callback", "did you mean `callbacks`?"),
+        (added("epochs: 3\n"), "epochs", "did you mean `runner_config.epochs`?"),
+        (edited(("warmup_steps: 5", "warmup_steps: 5\n  base_lr: {type: 3}")), "lr_schedule.base_lr.type", None),
+        (added("prefix: run\n"), "prefix", None),
+        (added("type: AdamW\n"), "type", None),
+    ],
+)
+def test_suggestions_are_near_names_or_one_known_place(text: str, graph: str, advice: str | None) -> None:
+    assert outcome(text, graph).help == advice
+
+
+@pytest.mark.parametrize(
+    ("lines", "graph"),
+    [("other: *data\n", "other"), ("other:\n  <<: *data\n", "other.<<"), ("other: [*data]\n", "other[0]")],
+)
+def test_an_alias_at_a_place_that_nobody_knows_is_unknown_there(lines: str, graph: str) -> None:
+    text = added(lines)
+    found = [entry for entry in converted(text).entries if entry.outcome.fate == "unknown"]
+    assert [entry.graph for entry in found] == [graph]
+    assert found[0].span is not None
+    assert found[0].span.start.line == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "family", "fate"),
+    [
+        ("sliding_window: 4096", "deepseek_v3", "dropped"),
+        ("decoder_sparse_step: 1", "deepseek_v3", "dropped"),
+        ("sliding_window: 4096", "qwen3", "flattened"),
+        ("sliding_window: 4096", "glm4_moe", "flattened"),
+    ],
+)
+def test_model_keys_that_only_other_families_read_are_left_out(key: str, family: str, fate: str) -> None:
+    text = in_model(key).replace("model_type: deepseek_v3", f"model_type: {family}")
+    found = outcome(text, f"model.model_config.{key.split(':')[0]}")
+    assert (found.fate, found.effect) == (fate, "none")
+    assert (f"{family} does not read it" in found.why) is (fate == "dropped")
+
+
+@pytest.mark.parametrize(
+    ("keys", "why", "noted"),
+    [
+        ("router_aux_loss_coef: 0.01\n    moe_aux_loss_coeff: 0.001", "moe_aux_loss_coeff, 0.001, holds", True),
+        ("router_aux_loss_coef: 0.01\n    moe_aux_loss_coeff: 0.01", "moe_aux_loss_coeff, 0.01, holds", False),
+        ("router_aux_loss_coef: 0.01", "no balance loss is added", True),
+    ],
+)
+def test_the_coefficient_that_holds_is_named(keys: str, why: str, noted: bool) -> None:
+    text = in_model(f"{keys}\n    moe_router_load_balancing_type: seq_aux_loss")
+    found = outcome(text, "model.model_config.router_aux_loss_coef")
+    assert (found.fate, found.effect) == ("flattened", "none")
+    assert why in found.why
+    assert any(why in note for note in converted(text).notes) is noted
+
+
+def test_two_names_of_one_setting_must_agree() -> None:
+    key = "model.model_config.rotary_scaling_factor"
+    assert outcome(in_model("scaling_factor: 4\n    rotary_scaling_factor: 4.0"), key).fate == "flattened"
+    found = outcome(in_model("scaling_factor: 4\n    rotary_scaling_factor: 5"), key)
+    assert (found.fate, found.final) == ("refused", True)
+    assert "is 5 and scaling_factor, the manual's name for it, is 4" in found.why

@@ -10,6 +10,7 @@ from msmigrate.mapping.legacy_classes import ARCHITECTURES, SECTION
 from msmigrate.mapping.outcome import Effect, Fate
 from msmigrate.mapping.table import LEGACY, legacy
 from msmigrate.options import Options
+from msmigrate.problems import UserError
 from msmigrate.pynative import Config, specs_of
 from msmigrate.report import totals
 from msmigrate.yaml.source import source_from_bytes
@@ -104,6 +105,13 @@ def test_llama2_70b_has_the_width_that_it_was_trained_with() -> None:
         ("intermediate_size: 352", "multiple_of: 256\n    ffn_dim_multiplier: 1.3"),
     )  # fmt: skip
     assert output(text, KNOWN)["model.intermediate_size"] == 28672
+
+
+@pytest.mark.parametrize("factor", [".nan", ".inf", "-.inf"])
+def test_a_width_without_a_number(factor: str) -> None:
+    text = edited(LLAMA, ("intermediate_size: 352", f"multiple_of: 256\n    ffn_dim_multiplier: {factor}"))
+    with pytest.raises(UserError, match="ffn_dim_multiplier.*expected a finite number"):
+        converted(text, KNOWN)
 
 
 def test_a_given_width_wins() -> None:

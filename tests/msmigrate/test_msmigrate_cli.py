@@ -284,3 +284,105 @@ def test_lint_for_a_reader_and_a_number_of_ranks(folder: Path) -> None:
     assert "error: 3 ranks are no multiple of tensor_parallel 2; nearest numbers of ranks: 2 and 4" in done.stdout
     assert run("lint", "p.yaml", "--target", "3.0", cwd=folder).returncode == 2
     assert run("lint", "p.yaml", "--world", "0", cwd=folder).returncode == 2
+
+
+@pytest.mark.parametrize("command", ["convert", "reverse", "lint"])
+def test_a_control_character_has_a_place(folder: Path, command: str) -> None:
+    (folder / "nul.yaml").write_bytes(b"seed: 1\nmodel: a\0b\n")
+    done = run(command, "nul.yaml", cwd=folder)
+    assert done.returncode == (1 if command == "lint" else 3)
+    assert "nul.yaml:2:9: " in done.stdout + done.stderr
+    assert "U+0000 (NUL)" in done.stdout + done.stderr
+    assert "unicode string" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "a: [1\n"])
+def test_lint_of_a_file_without_keys(folder: Path, text: str) -> None:
+    (folder / "p.yaml").write_text(text, encoding="utf-8")
+    done = run("lint", "p.yaml", cwd=folder)
+    assert (done.returncode, done.stdout.count("p.yaml")) == (1, 1)
+    assert "--world" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("=3", "expected KEY=VALUE"), ("training.steps=[1", "not valid YAML: expected ',' or ']'")]
+)
+def test_set_options_that_do_not_read(folder: Path, text: str, words: str) -> None:
+    done = run("convert", "graph.yaml", "--set", text, cwd=folder)
+    assert done.returncode == 2
+    assert f"--set {text}: {words}" in done.stderr
+    assert ":2:" not in done.stderr
+
+
+def test_check_and_dry_run_write_the_report_alone(folder: Path) -> None:
+    for option in ("--check", "--dry-run"):
+        run("convert", "graph.yaml", "-o", "out.yaml", option, "--report", "r.txt", cwd=folder)
+        assert sorted(path.name for path in folder.iterdir()) == ["graph.yaml", "r.txt"]
+        (folder / "r.txt").unlink()
+
+
+def test_results_inside_the_folder_are_no_inputs(folder: Path) -> None:
+    (folder / "c").mkdir()
+    (folder / "c" / "X.YAML").write_text(GRAPH, encoding="utf-8")
+    for _ in range(2):
+        done = run("convert", "c", "--out-dir", "c/out", cwd=folder)
+        assert done.returncode == 0
+        assert sorted(path.name for path in (folder / "c").rglob("*.*")) == ["X.YAML", "X.YAML"]
+
+
+def test_a_link_to_nothing_is_named(folder: Path) -> None:
+    (folder / "c").mkdir()
+    (folder / "c" / "a.yaml").write_text(GRAPH, encoding="utf-8")
+    (folder / "c" / "b.yaml").symlink_to("gone.yaml")
+    done = run("convert", "c", "--out-dir", "out", cwd=folder)
+    assert done.returncode == 3
+    assert "c/b.yaml cannot be read: it is a link to gone.yaml, which does not exist" in done.stderr
+    assert (folder / "out" / "a.yaml").exists()
+
+
+def test_several_folders_keep_their_names(folder: Path) -> None:
+    for name in ("a", "b", "empty"):
+        (folder / name).mkdir()
+    for name in ("a", "b"):
+        (folder / name / "x.yaml").write_text(GRAPH, encoding="utf-8")
+    assert run("convert", "a/", "b", "--out-dir", "out", cwd=folder).returncode == 0
+    assert sorted(str(path.relative_to(folder / "out")) for path in (folder / "out").rglob("*.yaml")) == [
+        "a/x.yaml",
+        "b/x.yaml",
+    ]
+    done = run("convert", "empty", cwd=folder)
+    assert (done.returncode, "no .yaml or .yml file in empty" in done.stderr) == (2, True)
+
+
+INTERRUPTED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[0]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from {package}.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "module"),
+    [
+        ("msmigrate", "msmigrate.problems"),
+        ("msmigrate", "typer"),
+        ("msmigrate", "msmigrate.convert_files"),
+        ("msmigrate", "ruamel.yaml"),
+        ("msrt", "msmigrate.problems"),
+        ("msrt", "typer"),
+    ],
+)
+def test_an_interrupt_while_modules_are_imported(folder: Path, package: str, module: str) -> None:
+    code = f"import sys; sys.argv = ['{module}', 'convert', 'graph.yaml']\n" + INTERRUPTED.format(package=package)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, encoding="utf-8", check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

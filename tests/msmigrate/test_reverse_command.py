@@ -65,6 +65,14 @@ def test_statuses(folder: Path) -> None:
     assert "Traceback" not in broken.stderr
 
 
+def test_options_that_do_nothing_for_a_converted_file_are_named(folder: Path) -> None:
+    options = ("--set", "training.seed=4", "--report", "r.json", "-o", "out.yaml")
+    done = run("convert", "pynative.yaml", *options, cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.strip().endswith("already; nothing was written; -o, --set, --report did nothing")
+    assert not [name for name in ("r.json", "out.yaml") if (folder / name).exists()]
+
+
 def test_several_files(folder: Path) -> None:
     done = run("reverse", "graph.yaml", "pynative.yaml", "--out-dir", "back", "--world", "4", cwd=folder)
     assert done.returncode == 0

@@ -202,7 +202,7 @@ def test_every_leaf_is_accounted_for_once() -> None:
     assert counts["leaves_read"] == sum(count for fate, count in counts.items() if fate != "leaves_read") == 28
     report = report_object(conversion)
     assert report["source"] == {"path": "graph.yaml", "mode": "pynative", "family": "mcore"}
-    assert "| pynative | graph | why |" in markdown_report(conversion)
+    assert "| pynative | graph | effect | why |" in markdown_report(conversion)
     assert "graph.yaml for MindFormers" in text_report(conversion)
 
 
@@ -217,3 +217,118 @@ def test_stop_step_at_the_horizon_converts() -> None:
     assert convert(document(text), Options()).text is not None
     refused = convert(document(text.replace("total_steps: 77", "total_steps: -1")), Options())
     assert refused.text is None
+
+
+DEGREES = [
+    ("context_parallel: 2", 4, {"data_parallel": 1, "context_parallel": 2}, 6),
+    ("context_parallel: 2\n  context_parallel_method: ulysses", 8, {"context_parallel_algo": "ulysses_cp"}, 3),
+    ("pipeline_parallel: 2", 8, {"data_parallel": 2, "pipeline_stage": 2, "micro_batch_num": 3}, None),
+    ("pipeline_parallel: 3\n  context_parallel: 2", 12, {"data_parallel": 1, "micro_batch_num": 6}, None),
+    ("pipeline_parallel: 2", 4, {"data_parallel": 1, "micro_batch_num": 6}, None),
+]
+
+
+@pytest.mark.parametrize(("lines", "world", "degrees", "accumulation"), DEGREES)
+def test_pipelines_and_split_sequences(
+    lines: str, world: int, degrees: dict[str, Value], accumulation: int | None
+) -> None:
+    graph = graph_of(changed(("tensor_parallel: 2", f"tensor_parallel: 2\n  {lines}")), Options(world=world))
+    assert {name: graph[f"parallel_config.{name}"] for name in degrees} == degrees
+    assert graph.get("runner_config.gradient_accumulation_steps") == accumulation
+
+
+def test_a_pipeline_keeps_the_batch_when_it_is_folded_again() -> None:
+    text = str(reversed_(changed(("tensor_parallel: 2", "tensor_parallel: 2\n  pipeline_parallel: 2"))).text)
+    again = output(text)
+    assert (again["training.global_batch_size"], again["training.local_batch_size"]) == (12, 2)
+    assert again["training.steps"] == 100
+
+
+def test_devices_that_do_not_fit_name_every_degree() -> None:
+    lines = "tensor_parallel: 2\n  pipeline_parallel: 2\n  context_parallel: 2"
+    told = reasons(changed(("tensor_parallel: 2", lines)), Options(world=12))[0]
+    assert "12 devices are no multiple of the 8 ranks" in told
+    assert "context_parallel 2, pipeline_parallel 2" in told
+    assert "8 and 16" in told
+
+
+def test_fewer_micro_batches_than_stages_are_noted() -> None:
+    text = changed(
+        ("tensor_parallel: 2", "tensor_parallel: 2\n  pipeline_parallel: 4"), ("batch_size: 12", "batch_size: 2")
+    )
+    notes = reversed_(text, Options(world=8)).notes
+    assert any("micro_batch_num 1 is below pipeline_stage 4" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("stages", "layers", "recompute", "effect"),
+    [
+        (2, "[0-5]", True, "none"),
+        (2, "[0-1, 3]", [2, 1], "none"),
+        (2, "[0-3]", [3, 1], "none"),
+        (2, "[2, 5]", [1, 1], "memory"),
+        (4, "[0-1]", [1, 1, 0, 0], "none"),
+    ],
+)
+def test_recomputed_layers_of_pipeline_stages(stages: int, layers: str, recompute: Value, effect: str) -> None:
+    text = changed(("[0-5]", layers), ("tensor_parallel: 2", f"tensor_parallel: 2\n  pipeline_parallel: {stages}"))
+    conversion = reversed_(text, Options(world=2 * stages))
+    graph = graph_of(text, Options(world=2 * stages))
+    assert graph["recompute_config.recompute"] == recompute
+    told = {entry.graph: entry.outcome.effect.value for entry in conversion.entries}
+    assert told["recompute_config.recompute"] == effect
+    assert graph.get("model.model_config.offset") == (None if stages == 2 else [0, 0, 1, 1])
+    if effect == "none":
+        ids = output(str(conversion.text))["recompute.full_recompute_layer"]
+        assert isinstance(ids, list)
+        assert f"[{', '.join(map(str, ids))}]" == layers
+
+
+@pytest.mark.parametrize("lines", ["{enable: True, r: 8}", "{lora_rank: 8}", "{target_modules: '.*'}"])
+def test_adapters_are_refused_until_losses_are_allowed(lines: str) -> None:
+    text = PYNATIVE + f"lora_config: {lines}\n"
+    assert "graph mode has no section lora_config" in reasons(text)[0]
+    entry = next(entry for entry in reversed_(text).entries if str(entry.pynative).startswith("lora_config"))
+    assert (entry.outcome.fate, entry.outcome.effect) == ("refused", "training")
+    assert reversed_(text, Options(world=4, allow_lossy=True)).text is not None
+    assert reversed_(PYNATIVE + "lora_config: null\n").text is not None
+    by_set = Options(world=4, overrides={"lora_config.lora_rank": 8})
+    assert "graph mode has no section lora_config" in reasons(PYNATIVE, by_set)[0]
+
+
+def test_unknown_keys_may_change_training_where_keys_decide_it() -> None:
+    text = changed(("  type: AdamW\n", "  type: AdamW\n  zork: 1\n")) + "zork: 1\nother: *model\n"
+    conversion = reversed_(text.replace("model:\n", "model: &model\n"))
+    told = {entry.pynative: entry.outcome for entry in conversion.entries if entry.outcome.fate == "unknown"}
+    assert {name: outcome.effect.value for name, outcome in told.items()} == {
+        "optimizer.zork": "training", "zork": "none", "other": "none",
+    }  # fmt: skip
+    assert conversion.text is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "parts"),
+    [
+        ("scaling_factor: 4", ["(line 36)", "`model.scaling_factor` 4.0 is ignored", "which is 40.0"]),
+        ("scoring_func: softmax", ["softmax is ignored", "`moe_router_score_function`, which is sigmoid"]),
+        ("router_dense_type: bfloat16", ["bfloat16 is ignored", "`moe_router_dtype`, which is float32"]),
+        ("num_heads: 4", ["`model.num_heads` is ignored", "num_attention_heads as 128"]),
+    ],
+)
+def test_keys_that_mindformers_ignores_are_noted_with_both_values(lines: str, parts: list[str]) -> None:
+    conversion = reversed_(changed(("  hidden_size: 64\n", f"  hidden_size: 64\n  {lines}\n")))
+    assert conversion.text is not None
+    assert len(conversion.notes) == 1
+    for part in parts:
+        assert part in conversion.notes[0]
+
+
+def test_values_that_the_readers_take_anyway_are_not_noted() -> None:
+    conversion = reversed_(changed(("  hidden_size: 64\n", "  hidden_size: 64\n  scaling_factor: 40\n")))
+    assert conversion.notes == ()
+
+
+def test_a_loss_over_all_tokens_is_refused() -> None:
+    text = changed(("  hidden_size: 64\n", "  hidden_size: 64\n  calculate_per_token_loss: True\n"))
+    assert "calculate_per_token_loss: True" in reasons(text)[0]
+    assert reversed_(text.replace("per_token_loss: True", "per_token_loss: False")).text is not None

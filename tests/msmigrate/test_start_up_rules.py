@@ -107,6 +107,9 @@ BROKEN = (
     ("P041", LR, "type: CosineAnnealingLR\n  base_lr: 0.1\n  t_max: 3", V20, "`lr_scheduler.learning_rate` has no"),
     ("P042", LR, "type: PolynomialWithWarmUpLR\n  warmup_ratio: 0\n  lr_end: 1.e-3", V20, "0.001 is not above lr_end"),
     ("P043", LR, "type: WarmUpStableDecayLR\n  warmup_ratio: 0\n  decay_start_steps: 5", V20, "it computes 0 / 0"),
+    ("P044", LR, LR + "\n  warmup_ratio: 0.25\n  warmup_steps: 5", V20, "0.25 wins and gives 2 steps of 10"),
+    ("P045", "learning_rate: 1.e-3", "learning_rate: 0", V20, "nothing is learnt"),
+    ("P045", LR + "\n  learning_rate: 1.e-3", "type: CosineAnnealingLR\n  base_lr: 0\n  t_max: 5", V20, "lr` is 0"),
     ("P050", TP, "tensor_parallel: 1\n  expert_parallel: 3", V20, "by the manual's product"),
     ("P051", TP, TP + "\n  data_parallel_shard: 0", V20, "write -1"),
     ("P052", TP, TP + "\n  data_parallel_shard: 3", V20, "divide data_parallel 4 (8 ranks / tensor_parallel 2)"),
@@ -118,7 +121,9 @@ BROKEN = (
     ("P060", "num_attention_heads: 4", "num_heads: 4", V20, "num_heads` is ignored; the readers take num_attention"),
     ("P061", "hidden_dropout: 0.0", "scaling_factor: 4", V20, "`rotary_scaling_factor`, which is 40.0"),
     ("P061", "hidden_dropout: 0.0", "scoring_func: softmax", V20, "`moe_router_score_function`, which is sigmoid"),
-    ("P062", "hidden_dropout: 0.0", "hidden_dropout: 0", V20, "write 0.0"),
+    ("P028", "hidden_dropout: 0.0", "hidden_dropout: 0", V20, "write 0.0"),
+    ("P028", "profiler:", "optimizer:\n  betas: [1, 0]\nprofiler:", V20, "write [1.0, 0.0]"),
+    ("P028", "profiler:", "optimizer:\n  weight_decay: 0\nprofiler:", V20, "write 0.0"),
     ("P062", "hidden_dropout: 0.0", "attention_dropout: 1.0", V20, "values below 1"),
     ("P063", "hidden_dropout: 0.0", "bias_swiglu_fusion: True", V20, "hidden_act is silu"),
     ("P064", "num_attention_heads: 4", "num_attention_heads: 5", V20, "legal values: 1, 5"),
@@ -137,6 +142,8 @@ BROKEN = (
     ("P069", "first_k_dense_replace: 1", "first_k_dense_replace: 5", V20, "5 is above num_hidden_layers 4"),
     ("P069", "first_k_dense_replace: 1", "first_k_dense_replace: 1\n  moe_layer_freq: 2", V20, "exclude each other"),
     ("P070", "hidden_dropout: 0.0", "add_bias_linear: True", V20, "model with experts"),
+    ("P080", "steps: 10", "steps: 10\n  max_norm: 0", V20, "every gradient is multiplied by 0"),
+    ("P081", "hidden_dropout: 0.0", "seq_length: 32", V20, "seq_length` is 4096, its default"),
 )  # fmt: skip
 
 

@@ -320,7 +320,7 @@ def test_an_empty_file_does_not_keep_the_others_back(
         main()
     told = capsys.readouterr().err
     assert left.value.code == 3
-    assert "msmigrate: empty.yaml is empty: there is no key in it\n" in told
+    assert "msmigrate: empty.yaml: the file is empty: there is no key in it\n" in told
     assert "Traceback" not in told
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["graph.yaml"]
 

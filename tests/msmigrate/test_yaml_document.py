@@ -119,3 +119,17 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert [child.name for child in tmp_path.iterdir()] == ["out.yaml"]
     write_whole(str(path), b"new", backup=str(tmp_path / "out.yaml.bak"))
     assert (path.read_text(), (tmp_path / "out.yaml.bak").read_text()) == ("new", "old")
+
+
+def test_the_number_of_keys_is_bounded_and_named_as_such() -> None:
+    message = refusal("".join(f"k{number}: 1\n" for number in range(10_001)))
+    assert "f.yaml:10000:" in message
+    assert "20000 keys and values" in message
+    assert "aliases" not in message
+
+
+@pytest.mark.parametrize("text", ["a: 1\nb: x{}y\n", 'a: 1\nb: "{}"\n', "a: 1\nb: # {}\n  1\n"])
+@pytest.mark.parametrize(("character", "name"), [("\0", "U+0000 (NUL)"), ("\x1b", "U+001B"), ("\ufffe", "U+FFFE")])
+def test_control_characters_have_a_place(text: str, character: str, name: str) -> None:
+    column = text.split("\n")[1].index("{") + 1
+    assert refusal(text.format(character)).startswith(f"f.yaml:2:{column}: character {name} cannot be part")

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from msmigrate.mapping.graph_file import Family, GraphFile, model_family
 from msmigrate.mapping.outcome import Outcome
-from msmigrate.mapping.schedule import SEMI_AUTO_MODES, BatchFactors, Result, global_batch
+from msmigrate.mapping.schedule import MEGATRON, PARALLEL_MODES, SEMI_AUTO_MODES, BatchFactors, Result, global_batch
 from msmigrate.options import Options
+from msmigrate.problems import UserError
+from msmigrate.wording import shown
 from msmigrate.yaml.scalars import Value, spell
 
 
@@ -52,8 +54,17 @@ class Context:
     @property
     def degrees_hold(self) -> bool:
         """Whether parallel_config counts: use_parallel True and parallel_mode semi-automatic or automatic."""
-        mode = self.graph.integer("parallel.parallel_mode", 1)
-        return self.graph.flag("use_parallel", True) and mode in SEMI_AUTO_MODES
+        return self.graph.flag("use_parallel", True) and self.parallel_mode in SEMI_AUTO_MODES
+
+    @property
+    def parallel_mode(self) -> int:
+        """Graph mode's parallel_mode, 1 by default; raises UserError for a value that it does not have."""
+        path = "parallel.parallel_mode"
+        mode = self.graph.value(path, 1)
+        if isinstance(mode, int) and not isinstance(mode, bool) and mode in PARALLEL_MODES:
+            return mode
+        known = ", ".join(f"{number} ({name})" for number, name in PARALLEL_MODES.items())
+        raise UserError(f"{self.graph.place(path)}: `{path}` is {shown(mode)}; expected one of the numbers {known}")
 
     def degree(self, name: str) -> int:
         """A degree of parallel_config as the graph run has it."""
@@ -84,9 +95,19 @@ class Context:
         names = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel")
         return math.prod(self.degree(name) for name in names)
 
+    @property
+    def megatron(self) -> bool:
+        """Whether the run reads Megatron data, whose loader alone has `sizes`."""
+        return self.chosen("train_dataset.dataloader.type", "train_dataset.data_loader.type") == MEGATRON
+
+    def chosen(self, pynative: str, graph: str) -> Value:
+        """What `--set` says for a pynative key, else the graph file's value."""
+        return self.options.overrides.get(pynative, self.graph.value(graph))
+
     def samples(self) -> Fact:
         """Samples of the training data set."""
-        sizes = self.graph.value("train_dataset.data_loader.sizes")
+        key = "train_dataset.dataloader.sizes"
+        sizes = self.chosen(key, "train_dataset.data_loader.sizes") if self.megatron else None
         if self.options.samples is not None:
             if isinstance(sizes, list) and sizes and sizes[0] not in (0, self.options.samples):
                 self.note(
@@ -95,7 +116,8 @@ class Context:
                 )
             return Fact(self.options.samples, "--samples")
         if isinstance(sizes, list) and sizes and isinstance(sizes[0], int) and sizes[0] > 0:
-            return Fact(sizes[0], "train_dataset.data_loader.sizes")
+            source = f"--set {key}" if key in self.options.overrides else "train_dataset.data_loader.sizes"
+            return Fact(sizes[0], source)
         number = self.graph.value("train_dataset.data_loader.num_samples")
         if isinstance(number, int) and number > 0:
             return Fact(number, "train_dataset.data_loader.num_samples")

@@ -1,12 +1,14 @@
 """A Graph-mode file as the graph trainer reads it: values by dotted path, and which family of files it belongs to."""
 
+import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from msmigrate.problems import UserError
+from msmigrate.wording import shown
 from msmigrate.yaml.document import Document, effective_entries, value_of
 from msmigrate.yaml.nodes import Alias, Mapping, Node, Path, Scalar, Sequence, resolved
-from msmigrate.yaml.scalars import Value, is_unsafe_float, spell
+from msmigrate.yaml.scalars import Value, is_unsafe_float, resolve_plain
 
 
 class Family(StrEnum):
@@ -18,6 +20,7 @@ class Family(StrEnum):
     SPLIT = "split"
 
 
+_TRUTH = "True or False"
 LARGEST = 10**12
 """Far past any count of samples or steps: a bound against typing errors."""
 GRAPH_SECTIONS = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper")
@@ -38,8 +41,7 @@ class GraphFile:
             above, _, name = path.rpartition(".")
             around = self.node(above) if above else self.document.root
             inside = None if around is None else resolved(around)
-            entries = effective_entries(inside) if isinstance(inside, Mapping) else ()
-            self._found[path] = next((entry.value for entry in entries if entry.key.text == name), None)
+            self._found[path] = None if not isinstance(inside, Mapping) else _value_in(inside, name)
         return self._found[path]
 
     def value(self, path: str, default: Value = None) -> Value:
@@ -53,9 +55,11 @@ class GraphFile:
         value = self.value(path, default)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST:
-            return value
-        raise self._wrong(path, f"a whole number up to {LARGEST}")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._wrong(path, "a whole number")
+        if abs(value) > LARGEST:
+            raise self._wrong(path, f"a whole number up to {LARGEST}")
+        return value
 
     def positive(self, path: str, default: int) -> int:
         """A whole number of at least 1."""
@@ -65,13 +69,15 @@ class GraphFile:
         return value
 
     def number(self, path: str, default: float) -> float:
-        """A number; a text such as 5e-1, which only the reader's YAML takes for one, counts as the number meant."""
+        """A finite number; a text such as 5e-1, which only the reader's YAML takes for one, counts as the number meant."""
         value = self.value(path, default)
         if isinstance(value, str) and is_unsafe_float(value):
-            return float(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        raise self._wrong(path, "a number")
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self._wrong(path, "a number")
+        if not -sys.float_info.max <= value <= sys.float_info.max:  # NaN, infinities, integers past all floats
+            raise self._wrong(path, "a finite number")
+        return float(value)
 
     def section(self, path: str) -> bool:
         """Whether the file gives a section with keys in it; raises UserError for a list or a single value."""
@@ -84,7 +90,7 @@ class GraphFile:
         """True or False."""
         value = self.value(path, default)
         if not isinstance(value, bool):
-            raise self._wrong(path, "True or False")
+            raise self._wrong(path, _TRUTH)
         return value
 
     def given(self, path: str) -> bool:
@@ -137,13 +143,33 @@ class GraphFile:
 
     def _wrong(self, path: str, expected: str) -> UserError:
         value = self.value(path)
-        advice = "; remove the quotes" if isinstance(value, str) and self._quoted(path) else ""
-        return UserError(f"{self.place(path)}: `{path}` is {spell(value)}; expected {expected}{advice}")
+        quotes = isinstance(value, str) and self._quoted(path) and _holds(value, expected)
+        advice = "; remove the quotes" if quotes else ""
+        return UserError(f"{self.place(path)}: `{path}` is {shown(value)}; expected {expected}{advice}")
 
     def _quoted(self, path: str) -> bool:
         node = self.node(path)
-        shown = resolved(node) if node is not None else None
-        return isinstance(shown, Scalar) and shown.style is not None
+        inside = resolved(node) if node is not None else None
+        return isinstance(inside, Scalar) and inside.style is not None
+
+
+def _holds(text: str, expected: str) -> bool:
+    """Whether a quoted text is what was expected once its quotes are gone: a truth value, else a number."""
+    try:
+        inside = resolve_plain(text)
+    except ValueError:
+        return False
+    if expected == _TRUTH:
+        return isinstance(inside, bool)
+    return is_unsafe_float(text) or (isinstance(inside, (int, float)) and not isinstance(inside, bool))
+
+
+def _value_in(mapping: Mapping, name: str) -> Node | None:
+    """The value of a key of a mapping, merge keys merged; own keys win."""
+    own = mapping.get(name)
+    if own is not None or mapping.get("<<") is None:
+        return own
+    return next((entry.value for entry in effective_entries(mapping) if entry.key.text == name), None)
 
 
 def callback_name(kind: Value) -> str:
@@ -164,7 +190,7 @@ def model_family(graph: GraphFile) -> Family:
     if graph.flag("use_legacy", False):
         return Family.LEGACY
     legacy_marks = ("model.arch", "model.model_config.type", "model_config")
-    if any(graph.given(path) for path in legacy_marks) and not graph.given("use_legacy"):
+    if any(graph.given(path) for path in legacy_marks) and graph.value("use_legacy") is None:
         return Family.LEGACY
     return Family.MCORE
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msmigrate.wording import counted, shown
 from msmigrate.yaml.scalars import Value
 
 MOST_LAYERS = 100_000
@@ -33,23 +34,25 @@ def cut(num_layers: int, pipeline_stage: int, interleave: int, offset: Value) ->
     """
     parts = pipeline_stage * interleave
     if parts > num_layers:
-        return f"{parts} parts (stages × interleave chunks) are more than the {num_layers} layers"
-    table = per_stage(offset if offset != 0 else [0] * pipeline_stage, pipeline_stage, interleave, "offset")
+        have = f"{counted(parts, 'part')} (stages × interleave chunks)"
+        return f"{have} for {counted(num_layers, 'layer')}: a part would have none"
+    table = per_stage(offset if offset != 0 else [0] * pipeline_stage, pipeline_stage, interleave, "`offset`")
     if isinstance(table, str):
         return table
     base = num_layers // parts
     layers = tuple(tuple(base + extra for extra in row) for row in table)
     total = sum(sum(row) for row in layers)
     least = min(min(row) for row in layers)
+    held = f"{counted(parts, 'part')} of {counted(base, 'layer')} plus the offsets"
     if least < 0:
-        return f"{parts} parts of {base} layers plus the offsets leave one part with {least} layers"
+        return f"{held} leave one part with {least} layers"
     if total != num_layers:
-        return f"{parts} parts of {base} layers plus the offsets hold {total} layers, the model has {num_layers}"
+        return f"{held} hold {counted(total, 'layer')}, the model has {num_layers}"
     return Stages(layers)
 
 
-def per_stage(value: Value, pipeline_stage: int, interleave: int, name: str) -> list[list[int]] | str:
-    """A per-stage list as a table [chunk][stage], or a sentence on why its shape does not fit."""
+def per_stage(value: Value, pipeline_stage: int, interleave: int, subject: str) -> list[list[int]] | str:
+    """A per-stage list as a table [chunk][stage], or a sentence about `subject` on why its shape does not fit."""
     rows = value if isinstance(value, list) and value and all(isinstance(row, list) for row in value) else [value]
     if len(rows) == 1 and interleave > 1 and isinstance(rows[0], list) and not any(rows[0]):
         rows = rows * interleave
@@ -60,11 +63,14 @@ def per_stage(value: Value, pipeline_stage: int, interleave: int, name: str) -> 
             if isinstance(row, list)
             else []
         )
-        if not isinstance(row, list) or len(numbers) != len(row) or len(row) != pipeline_stage:
-            return f"`{name}` needs one whole number for each of the {pipeline_stage} pipeline stages"
+        if not isinstance(row, list) or len(numbers) != len(row):
+            return f"{subject} is {shown(value)}; expected a list of whole numbers, one for each pipeline stage"
+        if len(row) != pipeline_stage:
+            stages = f"{counted(pipeline_stage, 'pipeline stage')} it needs {pipeline_stage}"
+            return f"{subject} {shown(row)} holds {counted(len(row), 'number')}; with {stages}"
         table.append(numbers)
     if len(table) != interleave:
-        return f"`{name}` has {len(table)} lists; pp_interleave_num is {interleave}"
+        return f"{subject} {shown(value)} holds {counted(len(table), 'list')}; pp_interleave_num is {interleave}"
     return table
 
 

@@ -30,6 +30,14 @@ class Effect(StrEnum):
     """The run would learn something else."""
 
 
+LEARNS = ("training", "optimizer", "lr_scheduler", "train_dataset", "model")
+"""Pynative sections whose values decide what a run learns."""
+
+
+UNTOLD = "and whether training changes without it is not known: it may be a typing error"
+"""What is said of an unknown key where keys decide what a run learns."""
+
+
 class Carry(Enum):
     """The value is the source's own text."""
 

@@ -86,9 +86,9 @@ def leaf_value(leaf: Leaf) -> Value:
     return value_of(leaf.node)
 
 
-def same(path: str, manual: str, why: str = "") -> Row:
+def same(path: str, manual: str, why: str = "", lost: Effect = Effect.TRAINING) -> Row:
     """A key with the same name and meaning in both modes."""
-    return Row(path, path, Fate.SAME, Effect.NONE, why, manual)
+    return Row(path, path, Fate.SAME, Effect.NONE, why, manual, lost=lost)
 
 
 def renamed(

@@ -6,8 +6,12 @@ Formulas read from the graph-mode trainer of MindFormers: batch sizes first, the
 import math
 from dataclasses import dataclass
 
+PARALLEL_MODES = {0: "data_parallel", 1: "semi_auto_parallel", 2: "auto_parallel", 3: "hybrid_parallel"}
+"""Graph mode's values of parallel_mode, and MindSpore's names for them."""
 SEMI_AUTO_MODES = (1, 2)
 """parallel_mode values in which the degrees of parallel_config hold: semi-automatic and automatic."""
+MEGATRON = "BlendedMegatronDatasetDataLoader"
+"""The loader that takes its number of samples from `sizes`; the others read whole files, or `num_samples` of them."""
 
 
 @dataclass(frozen=True, slots=True)

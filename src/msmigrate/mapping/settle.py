@@ -2,20 +2,26 @@
 
 from dataclasses import replace
 
+from msmigrate.mapping.back.context import plain
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, dropped, refused
+from msmigrate.mapping.outcome import LEARNS, Carry, Effect, Fate, Outcome, dropped, refused
+from msmigrate.mapping.rows import Row
 from msmigrate.mapping.table.model import canonical
 from msmigrate.options import Options
-from msmigrate.pynative import Config, Spec, specs_of
+from msmigrate.pynative import Config, Spec, holds_integer, in_floats, specs_of
 from msmigrate.pynative.values import Mismatch, typed
+from msmigrate.wording import shown
 from msmigrate.yaml.document import value_of
-from msmigrate.yaml.nodes import Node, Scalar, Sequence, resolved
+from msmigrate.yaml.nodes import Leaf, Node, Scalar, Sequence, resolved
 from msmigrate.yaml.scalars import Value, is_date, is_unsafe_float, spell
 
 
-def settle(context: Context, outcome: Outcome, lost: Effect) -> Outcome:
-    """The decision as it will be reported and written; `lost` is what changes when its key cannot be written."""
-    overridden = _override(context, outcome)
+def settle(context: Context, outcome: Outcome, lost: Effect, *, told: bool = False) -> Outcome:
+    """The decision as it will be reported and written; `lost` is what changes when its key cannot be written.
+
+    `told` is True when another entry has told of what `--set` says for the key.
+    """
+    overridden = _override(context, outcome, lost, told=told)
     if overridden is not None:
         return overridden
     if not outcome.writes or outcome.pynative is None:
@@ -40,22 +46,58 @@ def spec_of(pynative: str) -> Spec | None:
     return found
 
 
-def _override(context: Context, outcome: Outcome) -> Outcome | None:
-    if outcome.pynative is None or outcome.pynative not in context.options.overrides:
+def _override(context: Context, outcome: Outcome, lost: Effect, *, told: bool) -> Outcome | None:
+    path = outcome.pynative
+    if path is None or path not in context.options.overrides:
         return None
     if not outcome.writes and outcome.fate is not Fate.REFUSED:
         return None
-    value = context.options.overrides[outcome.pynative]
-    if not outcome.writes or _new_value(outcome) == value:
-        return Outcome(Fate.COMPUTED, Effect.NONE, "--set", outcome.pynative, value, outcome.node, writes=True)
-    section = outcome.pynative.partition(".")[0]
-    effect = Effect.TRAINING if section in _LEARNS else Effect.NONE
-    why = f"--set, instead of {spell(_new_value(outcome))}"
-    return Outcome(Fate.COMPUTED, effect, why, outcome.pynative, value, outcome.node, writes=True)
+    value = overriding(context.options, path)
+    if told:
+        return Outcome(Fate.COMPUTED, Effect.NONE, f"--set {path} decides", path, value)
+    effect = _set_effect(path, lost)
+    if not outcome.writes:
+        why, effect = f"--set; without it: {outcome.why}", Effect.NONE if outcome.final else effect
+    elif (before := _new_value(outcome)) == value:
+        why, effect = "--set", Effect.NONE
+    else:
+        reason = f" ({outcome.why})" if outcome.fate is Fate.DROPPED else ""
+        why = f"--set {path}={shown(value)}, instead of {shown(before)}{reason}"
+    return Outcome(Fate.COMPUTED, effect, why, path, value, outcome.node, writes=True)
 
 
-_LEARNS = ("training", "optimizer", "lr_scheduler", "train_dataset", "model")
-"""Sections whose values decide what a run learns."""
+def _set_effect(path: str, lost: Effect) -> Effect:
+    """What a new value of a key changes: what its loss would, in the sections that decide what a run learns."""
+    return lost if path.partition(".")[0] in LEARNS else Effect.NONE
+
+
+def carried_by_set(context: Context, row: Row, leaf: Leaf, outcome: Outcome) -> Outcome:
+    """The decision on a leaf whose value the table drops, as if it were carried where `--set` gives its key.
+
+    The entry then tells the file's value and the new one; else it would say that nothing changes.
+    """
+    carries = row.fate in (Fate.SAME, Fate.RENAMED, Fate.FLATTENED) and outcome.fate is Fate.DROPPED
+    path = outcome.pynative or row.pynative
+    if not carries or path not in context.options.overrides:
+        return outcome
+    return replace(outcome, pynative=path, value=Carry.TEXT, node=leaf.node, writes=True)
+
+
+def added_by_set(context: Context, path: str, lost: Effect) -> Outcome:
+    """The decision on a key that `--set` gives and no key of the file has written."""
+    value, default = overriding(context.options, path), plain(specs_of(Config)[path].default)
+    if value == default:
+        why, effect = "--set; what holds without it", Effect.NONE
+    else:
+        before = "; the file leaves it out" if default is None else f", instead of {shown(default)}, the default"
+        why, effect = f"--set {path}={shown(value)}{before}", _set_effect(path, lost)
+    return Outcome(Fate.COMPUTED, effect, why, path, value, writes=True)
+
+
+def overriding(options: Options, pynative: str) -> Value:
+    """What `--set` says of a key, as the readers take it."""
+    spec, value = spec_of(pynative), options.overrides[pynative]
+    return value if spec is None else in_floats(spec, value)
 
 
 def taken(options: Options, outcome: Outcome, spec: Spec, lost: Effect) -> Outcome:
@@ -95,6 +137,8 @@ def _typed(outcome: Outcome, spec: Spec) -> Outcome:
     found = typed(spec, value)
     if isinstance(found, Mismatch):
         return refused(found.message, pynative=outcome.pynative, advice=found.help, final=True)
+    if spec.key.no_integer and holds_integer(value):
+        outcome = replace(outcome, value=in_floats(spec, value)).noting("the readers refuse an integer here")
     return outcome
 
 

@@ -1,6 +1,16 @@
 """Everything known about a pynative.yaml: keys, types, defaults, meanings."""
 
-from msmigrate.pynative.keys import Key, Spec, Use, asks_for_nothing, is_open, nested_section, specs_of
+from msmigrate.pynative.keys import (
+    Key,
+    Spec,
+    Use,
+    asks_for_nothing,
+    holds_integer,
+    in_floats,
+    is_open,
+    nested_section,
+    specs_of,
+)
 from msmigrate.pynative.model import Model
 from msmigrate.pynative.sections import Config, LrScheduler
 
@@ -12,6 +22,8 @@ __all__ = [
     "Spec",
     "Use",
     "asks_for_nothing",
+    "holds_integer",
+    "in_floats",
     "is_open",
     "nested_section",
     "specs_of",

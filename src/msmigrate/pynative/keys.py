@@ -9,6 +9,8 @@ from enum import StrEnum
 from functools import cache
 from typing import TypeVar
 
+from msmigrate.yaml.scalars import Value
+
 T = TypeVar("T")
 
 _METADATA = "key"
@@ -62,6 +64,10 @@ class Key:
     """Classes that cannot be made without the key."""
     own: bool
     """True for a key that msrt alone has: no MindFormers release takes it, and no conversion writes it."""
+    families: tuple[str, ...]
+    """Model types whose classes read a model key; empty for all of them."""
+    no_integer: bool
+    """True when the MindFormers classes behind the key take 0.0 and refuse 0."""
 
 
 def key(
@@ -87,11 +93,14 @@ def key(
     types: tuple[str, ...] = (),
     needed_by: tuple[str, ...] = (),
     own: bool = False,
+    families: tuple[str, ...] = (),
+    no_integer: bool = False,
 ) -> T:
     """A dataclass field that carries its `Key`; typed as its default so that sections read as plain dataclasses."""
     about = Key(
         meaning, manual, use, minimum, maximum, choices, required, since, until, dead, (*converted, *aliases),
         reader_name, neutral, null_is_a_value, layers, converted, renamed, types, needed_by, own,
+        families, no_integer,
     )  # fmt: skip
     field: T = dataclasses.field(default=default, metadata={_METADATA: about})
     return field
@@ -127,6 +136,22 @@ def asks_for_nothing(spec: Spec, value: object) -> bool:
     if isinstance(value, (tuple, list)):
         return all(item in spec.key.neutral for item in value)
     return spec.default is None and not value
+
+
+def in_floats(spec: Spec, value: Value) -> Value:
+    """The value as the readers take it: the whole numbers of a key that refuses integers as floats, else as it is."""
+    if not spec.key.no_integer:
+        return value
+    if isinstance(value, list):
+        return [in_floats(spec, item) for item in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def holds_integer(value: Value) -> bool:
+    """Whether a value is a whole number written without a point, or a list with one."""
+    if isinstance(value, list):
+        return any(holds_integer(item) for item in value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _release(text: str) -> tuple[int, ...]:

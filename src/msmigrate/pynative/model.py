@@ -12,6 +12,7 @@ from msmigrate.pynative.keys import Use, key
 NO_EFFECT = Use.NO_EFFECT
 REFUSED = Use.REFUSED
 
+QWEN = ("qwen3", "qwen3_moe")
 Dtype = ("float32", "bfloat16", "float16")
 
 
@@ -115,8 +116,12 @@ class Model:
     use_rope_scaling: bool | None = key(None, "Llama 3 scaling.", use=REFUSED)
 
     # Dropout
-    attention_dropout: float | None = key(None, "Dropout of attention weights.", manual="10", minimum=0, maximum=1)
-    hidden_dropout: float | None = key(None, "Dropout of block outputs.", manual="10", minimum=0, maximum=1)
+    attention_dropout: float | None = key(
+        None, "Dropout of attention weights.", manual="10", minimum=0, maximum=1, no_integer=True
+    )
+    hidden_dropout: float | None = key(
+        None, "Dropout of block outputs.", manual="10", minimum=0, maximum=1, no_integer=True
+    )
 
     # Precision
     params_dtype: str = key(
@@ -221,9 +226,11 @@ class Model:
     moe_router_force_expert_balance: bool | None = key(None, "Route evenly, whatever the scores.", use=REFUSED)
     moe_shared_expert_overlap: bool | None = key(None, "Overlap of the shared experts.", use=NO_EFFECT)
     print_expert_load: bool | None = key(None, "Log token counts; metrics.jsonl always has them.", use=NO_EFFECT)
-    decoder_sparse_step: int | None = key(None, "Every how many layers one has experts (Qwen).", minimum=1)
-    mlp_only_layers: tuple[int, ...] | None = key(None, "Layers with a dense MLP (Qwen).")
-    output_router_logits: bool | None = key(None, "Return router logits.", use=NO_EFFECT)
+    decoder_sparse_step: int | None = key(
+        None, "Every how many layers one has experts (Qwen).", minimum=1, families=QWEN[1:]
+    )
+    mlp_only_layers: tuple[int, ...] | None = key(None, "Layers with a dense MLP (Qwen).", families=QWEN[1:])
+    output_router_logits: bool | None = key(None, "Return router logits.", use=NO_EFFECT, families=QWEN[1:])
 
     # Multi-token prediction
     num_nextn_predict_layers: int | None = key(
@@ -275,9 +282,13 @@ class Model:
     torch_dtype: str | None = key(None, "Deleted by the readers.", use=NO_EFFECT, aliases=("dtype",))
     transformers_version: str | None = key(None, "Deleted by the readers.", use=NO_EFFECT)
     auto_map: object = key(None, "Deleted by the readers.", use=NO_EFFECT)
-    max_window_layers: int | None = key(None, "Sliding window (Qwen); needs use_sliding_window.", use=NO_EFFECT)
-    sliding_window: int | None = key(None, "Sliding window (Qwen); needs use_sliding_window.", use=NO_EFFECT)
-    use_sliding_window: bool | None = key(None, "Sliding-window attention.", use=REFUSED)
+    max_window_layers: int | None = key(
+        None, "Sliding window (Qwen); needs use_sliding_window.", use=NO_EFFECT, families=QWEN
+    )
+    sliding_window: int | None = key(
+        None, "Sliding window (Qwen); needs use_sliding_window.", use=NO_EFFECT, families=QWEN
+    )
+    use_sliding_window: bool | None = key(None, "Sliding-window attention.", use=REFUSED, families=QWEN)
     layer_types: tuple[str, ...] | None = key(
         None, "Attention type of each layer.", use=REFUSED, neutral=("full_attention",)
     )

@@ -13,11 +13,11 @@ from msmigrate.yaml.source import source_from_bytes
 def parse_override(text: str) -> tuple[str, Value]:
     """The dotted path and the value in `KEY=VALUE`; the value is YAML as in a file.
 
-    Raises UsageError for a missing `=`, an unknown key, a section, or a value of the wrong type.
+    Raises UsageError for a missing key or `=`, an unknown key, a section, or a value of the wrong type.
     """
     path, sign, value_text = text.partition("=")
     path = path.strip()
-    if not sign:
+    if not sign or not path:
         raise UsageError(f"--set {text}: expected KEY=VALUE, such as training.steps=100")
     spec = specs_of(Config).get(path)
     if spec is None:
@@ -37,7 +37,7 @@ def yaml_value(name: str, text: str) -> Value:
     try:
         document = parse(source_from_bytes(name, f"value: {text}\n".encode()))
     except UnreadableError as error:
-        raise UsageError(f"{name}={text}: not a YAML value ({error})") from error
+        raise UsageError(f"{name}={text}: {error.problem}") from error
     node = document.root.get("value")
     if node is None or len(document.root.entries) != 1:
         raise UsageError(f"{name}={text}: expected one YAML value")

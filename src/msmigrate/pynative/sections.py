@@ -139,10 +139,17 @@ class Optimizer:
 
     type: str = key("AdamW", "Optimizer class.", manual="3.1", choices=("AdamW", "Muon"))
     betas: tuple[float, float] = key(
-        (0.9, 0.95), "Decay rates of the first and second moment.", manual="3.1", minimum=0, maximum=1
+        (0.9, 0.95),
+        "Decay rates of the first and second moment.",
+        manual="3.1",
+        minimum=0,
+        maximum=1,
+        no_integer=True,
     )
-    eps: float = key(1e-8, "Added to the root of the second moment.", manual="3.1", minimum=0)
-    weight_decay: float = key(0.01, "Decoupled decay of matrices; 1-D parameters have none.", manual="3.1", minimum=0)
+    eps: float = key(1e-8, "Added to the root of the second moment.", manual="3.1", minimum=0, no_integer=True)
+    weight_decay: float = key(
+        0.01, "Decoupled decay of matrices; 1-D parameters have none.", manual="3.1", minimum=0, no_integer=True
+    )
     weight_decay_include: tuple[str, ...] | None = key(None, "Parameters that decay whatever else says.")
     weight_decay_exclude: tuple[str, ...] | None = key(None, "Parameters that do not decay.")
     momentum: float = key(0.95, "Muon: decay of the momentum of matrices.", minimum=0, maximum=1, types=("Muon",))

@@ -7,7 +7,8 @@ import typing
 from dataclasses import dataclass
 
 from msmigrate.pynative.keys import Spec
-from msmigrate.yaml.scalars import Value, is_unsafe_float, spell, spell_float
+from msmigrate.wording import cut, shown
+from msmigrate.yaml.scalars import Value, is_unsafe_float, spell_float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,10 @@ _EXPECTED = {bool: "True or False", int: "an integer", float: "a number", str: "
 
 def _convert_scalar(value: Value, annotation: object) -> object | Mismatch:
     if annotation is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return Mismatch("a number within the range of floats")
     assert isinstance(annotation, type)
     if type(value) is annotation:
         return value
@@ -85,8 +89,8 @@ def _convert_scalar(value: Value, annotation: object) -> object | Mismatch:
 
 
 def _explained(spec: Spec, value: Value, mismatch: Mismatch) -> Mismatch:
-    shown = "null" if value is None else f"`{spell(value)}`"
-    text = f"`{spec.path}` is {shown}, {_kind(value)}; expected {mismatch.message}"
+    said = "null" if value is None else f"`{shown(value)}`"
+    text = f"`{spec.path}` is {said}, {_kind(value)}; expected {mismatch.message}"
     if isinstance(value, str) and "number" in mismatch.message and is_unsafe_float(value):
         return Mismatch(
             f"{text}. The reader takes `{value}` for a text because it has no decimal point",
@@ -95,7 +99,7 @@ def _explained(spec: Spec, value: Value, mismatch: Mismatch) -> Mismatch:
     if value is None:
         return Mismatch(text, "give a value or remove the key")
     if isinstance(value, str) and "integer" in mismatch.message and value.strip().lstrip("-").isdigit():
-        return Mismatch(text, f"remove the quotes: {value.strip()}")
+        return Mismatch(text, f"remove the quotes: {cut(value.strip())}")
     return Mismatch(text)
 
 
@@ -109,7 +113,7 @@ def _kind(value: Value) -> str:
 def _bounded(spec: Spec, value: object) -> object | Mismatch:
     key = spec.key
     if isinstance(value, str) and key.choices and value not in key.choices:
-        return Mismatch(f"`{spec.path}` is `{value}`; expected one of {', '.join(key.choices)}")
+        return Mismatch(f"`{spec.path}` is `{shown(value)}`; expected one of {', '.join(key.choices)}")
     if key.layers:
         fault = _layer_fault(spec.path, value)
         if fault is not None:
@@ -117,12 +121,12 @@ def _bounded(spec: Spec, value: object) -> object | Mismatch:
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             continue
-        if not math.isfinite(number):
-            return Mismatch(f"`{spec.path}` is {spell(number)}; expected a finite number")
+        if isinstance(number, float) and not math.isfinite(number):
+            return Mismatch(f"`{spec.path}` is {shown(number)}; expected a finite number")
         if key.minimum is not None and number < key.minimum:
-            return Mismatch(f"`{spec.path}` is {number}; the smallest legal value is {key.minimum}")
+            return Mismatch(f"`{spec.path}` is {shown(number)}; the smallest legal value is {key.minimum}")
         if key.maximum is not None and number > key.maximum:
-            return Mismatch(f"`{spec.path}` is {number}; the largest legal value is {key.maximum}")
+            return Mismatch(f"`{spec.path}` is {shown(number)}; the largest legal value is {key.maximum}")
     return value
 
 

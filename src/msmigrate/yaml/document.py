@@ -15,8 +15,8 @@ MAX_MAPPING_DEPTH = 10
 """The readers refuse deeper mappings."""
 MAX_DEPTH = 60
 """Lists and mappings together: far past any real file, and within Python's recursion limit."""
-MAX_NODES = 200_000
-"""Nodes with every alias expanded: bounds files that multiply themselves by aliases of aliases."""
+MAX_NODES = 20_000
+"""Keys and values with every alias expanded, many times those of any real file: bounds the time that a file takes."""
 
 _CORE_TAG = "tag:yaml.org,2002:"
 
@@ -82,21 +82,41 @@ def parse(source: Source) -> Document:
     """The document in a text.
 
     Raises UnreadableError with file:line:column for a syntax error, a duplicate key, an empty file, a root that is no
-    mapping, several documents, an unknown tag, an undefined alias, and nesting past the readers' limit.
+    mapping, several documents, an unknown tag, an undefined alias, a control character, and nesting past the readers'
+    limit.
     """
+    _refuse_control_characters(source)
     composer = _Composer(source)
     root = composer.document()
     if root is None or (isinstance(root, Scalar) and value_of(root) is None):
-        raise UnreadableError(f"{source.name} is empty: there is no key in it")
+        raise _empty(source)
     if isinstance(root, Mapping) and not root.entries:
-        raise UnreadableError(f"{source.name} is empty: there is no key in it")
+        raise _empty(source)
     if not isinstance(root, Mapping):
         raise _error(source, root.span.start, "expected sections such as `model:` at the top level")
     return Document(source, root)
 
 
+def _empty(source: Source) -> UnreadableError:
+    problem = "the file is empty: there is no key in it"
+    return UnreadableError(f"{source.name}: {problem}", problem=problem)
+
+
+def _refuse_control_characters(source: Source) -> None:
+    """Characters that YAML does not have, such as NUL; quoted or not, the reader stops at them."""
+    found = _NOT_YAML.search(source.text)
+    if found is None:
+        return
+    line = source.text.count("\n", 0, found.start()) + 1
+    column = found.start() - source.text.rfind("\n", 0, found.start())
+    code = f"U+{ord(found.group()):04X}" + (" (NUL)" if found.group() == "\0" else "")
+    message = f"character {code} cannot be part of a YAML file, and the reader stops at it; remove it"
+    raise _error(source, Mark(found.start(), line, column), message)
+
+
 def _error(source: Source, mark: Mark, message: str) -> UnreadableError:
-    return UnreadableError(f"{source.name}:{mark.line}:{mark.column}: {message}", line=mark.line, column=mark.column)
+    text = f"{source.name}:{mark.line}:{mark.column}: {message}"
+    return UnreadableError(text, line=mark.line, column=mark.column, problem=message)
 
 
 def _mark(mark: _Mark) -> Mark:
@@ -111,6 +131,7 @@ class _Composer:
         self.anchors: dict[str, Node] = {}
         self.anchor_nodes: dict[str, int] = {}
         self.nodes = 0
+        self.nodes_of_aliases = 0
         self.open_anchors: set[str] = set()
         self.events = _events(source)
 
@@ -165,7 +186,8 @@ class _Composer:
     def count(self, event: _Event, nodes: int) -> None:
         self.nodes += nodes
         if self.nodes > MAX_NODES:
-            self.fail(event, f"more than {MAX_NODES} values once aliases are expanded: this is no configuration file")
+            most = ", most of them by aliases" if 2 * self.nodes_of_aliases > self.nodes else ""
+            self.fail(event, f"more than {MAX_NODES} keys and values up to here{most}: this is no configuration file")
 
     def alias(self, event: _Event) -> Alias:
         name = event.anchor or ""
@@ -173,6 +195,7 @@ class _Composer:
             self.fail(event, f"alias *{name} stands inside its own anchor &{name}")
         if name not in self.anchors:
             self.fail(event, f"alias *{name} has no anchor &{name} before it")
+        self.nodes_of_aliases += self.anchor_nodes[name]
         self.count(event, self.anchor_nodes[name])
         return Alias(name, self.anchors[name], Span(_mark(event.start_mark), _mark(event.end_mark)))
 
@@ -181,9 +204,10 @@ class _Composer:
         span = Span(_mark(event.start_mark), _mark(event.end_mark))
         if event.style in ("|", ">"):
             span = Span(span.start, block_end(self.source.text, span))
-        if event.style is None and tag is None and is_broken_date(event.value):
+        implicit = event.style is None and tag in (None, "!")
+        if implicit and is_broken_date(event.value):
             self.fail(event, f"`{event.value}` looks like a date and is none: the reader stops at it; quote it")
-        if event.style is None and tag is None and event.value == "=":
+        if implicit and event.value == "=":
             self.fail(event, "a plain `=` has a meaning of its own in YAML 1.1, and the reader stops at it; quote it")
         node = Scalar(event.value, event.style or None, tag, event.anchor, span)
         try:
@@ -195,7 +219,7 @@ class _Composer:
     def value(self, event: _Event, path: Path, mappings: int) -> Node:
         """A node that is no key: there the merge sign says nothing."""
         node = self.node(event, path, mappings)
-        if isinstance(node, Scalar) and node.text == "<<" and node.style is None and node.tag is None:
+        if isinstance(node, Scalar) and node.text == "<<" and node.style is None and node.tag in (None, "!"):
             self.fail(event, "a plain `<<` is the merge key, and the reader stops at it as a value; quote it")
         return node
 
@@ -280,7 +304,7 @@ def _events(source: Source) -> Iterator[_Event]:
         message = f"not valid YAML: {error.problem or 'syntax error'}{context}"
         mark = error.problem_mark or error.context_mark
         if mark is None:
-            raise UnreadableError(f"{source.name}: {message}") from error
+            raise UnreadableError(f"{source.name}: {message}", problem=message) from error
         raise _error(source, _mark(mark), message) from error
     except YAMLError as error:
         raise UnreadableError(f"{source.name}: {' '.join(str(error).split())}") from error
@@ -352,3 +376,5 @@ def _scalar_value(node: Scalar) -> Value:
 
 
 _ANCHOR = re.compile(r"[A-Za-z0-9_-]+")
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Outside the printable characters of YAML 1.1, section 5.1."""

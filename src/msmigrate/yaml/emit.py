@@ -1,11 +1,11 @@
 """A YAML text from keys that keep the source's own text: values, comments, quotes and list layout move as slices."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from msmigrate.yaml.document import Document, value_of
 from msmigrate.yaml.modeline import is_modeline
-from msmigrate.yaml.nodes import Alias, Key, Node, Path, Scalar, resolved
+from msmigrate.yaml.nodes import Alias, Key, Leaf, Node, Path, Scalar, resolved
 from msmigrate.yaml.nodes import Sequence as ListNode
 from msmigrate.yaml.scalars import Value, spell
 from msmigrate.yaml.slices import SourceComments, column_of, content_start, indentation_step, node_text, reindent
@@ -26,12 +26,16 @@ class Item:
     key: Scalar | None = None
     containers: tuple[Scalar, ...] = ()
     """Keys of the source sections around it, innermost first: their comments go to the sections written around it."""
+    also: tuple[Leaf, ...] = ()
+    """Further keys of the source that say the same: the first of all that has comments gives them."""
 
 
 @dataclass(slots=True)
 class _Section:
     children: "dict[Key, _Section | Item]" = field(default_factory=dict)
     key: Scalar | None = None
+    ending: list[Scalar] = field(default_factory=list)
+    """Keys of the source sections whose last comments stand at the end of this one."""
 
 
 def emit(document: Document, items: Sequence[Item], first_line: str | None = None) -> str:
@@ -55,6 +59,7 @@ def emit(document: Document, items: Sequence[Item], first_line: str | None = Non
 def _tree(items: Iterable[Item]) -> _Section:
     root = _Section()
     used: set[int] = set()
+    ended: set[int] = set()
     for item in items:
         section = root
         opened: list[_Section] = []
@@ -65,6 +70,7 @@ def _tree(items: Iterable[Item]) -> _Section:
             opened.append(section)
         section.children[item.path[-1]] = item
         _title(opened, item, used)
+        _end(opened, item, ended)
     return root
 
 
@@ -81,6 +87,16 @@ def _title(opened: list[_Section], item: Item, used: set[int]) -> None:
             used.add(index)
 
 
+def _end(opened: list[_Section], item: Item, ended: set[int]) -> None:
+    """Give the sections around an item the last comments of the source sections around its source."""
+    inner = list(reversed(opened))
+    for number, container in enumerate(item.containers if inner else ()):
+        index = container.span.start.index
+        if index not in ended:
+            inner[min(number, len(inner) - 1)].ending.append(container)
+            ended.add(index)
+
+
 class _Writer:
     def __init__(self, document: Document) -> None:
         self.text = document.source.text
@@ -95,6 +111,8 @@ class _Writer:
                 assert isinstance(child, _Section)
                 self.list_item(child, indent)
                 continue
+            if isinstance(child, Item):
+                child = self.with_comments(child)
             key = child.key
             above = self.comments.above(key.span.start) if key is not None else ()
             self.above(above, indent, first=first, section=isinstance(child, _Section) and indent == 0)
@@ -104,6 +122,19 @@ class _Writer:
                 continue
             self.lines.append(f"{' ' * indent}{name}:{self.section_comment(key)}")
             self.section(child, indent + self.step)
+        for container in section.ending:
+            self.lines.extend(" " * indent + line for line in self.comments.at_end(container) if not is_modeline(line))
+
+    def with_comments(self, item: Item) -> Item:
+        """The item with the comments of another key that says the same, when its own has none."""
+        if item.verbatim or (item.key is not None and self.has_comments(item)):
+            return item
+        others = (replace(item, key=leaf.key, node=leaf.node) for leaf in item.also if leaf.key is not None)
+        return next((other for other in others if self.has_comments(other)), item)
+
+    def has_comments(self, item: Item) -> bool:
+        assert item.key is not None
+        return any(self.comments.above(item.key.span.start)) or bool(self.trailing(item))
 
     def list_item(self, section: _Section, indent: int) -> None:
         """A mapping in a list: its keys stand two columns behind the dash, which goes before the first of them."""
@@ -166,6 +197,7 @@ class _Writer:
         lines = reindent((lead + body).split("\n"), delta)
         lines[-1] += self.comments.trailing(node.span.end.index)
         self.lines.append(prefix + self.section_comment(item.key))
+        self.lines.extend(reindent(self.comments.before_items(item.key, node), delta))
         self.lines.extend(line.rstrip() for line in lines)
 
     def spelled(self, item: Item, prefix: str, indent: int) -> None:

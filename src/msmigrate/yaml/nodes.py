@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 Key = str | int
@@ -43,7 +44,7 @@ class Entry:
     value: "Node"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mapping:
     """A mapping in source order; keys are unique scalars. A merge key keeps its name `<<`."""
 
@@ -54,7 +55,13 @@ class Mapping:
 
     def get(self, key: str) -> "Node | None":
         """The value under `key`, or None."""
-        return next((entry.value for entry in self.entries if entry.key.text == key), None)
+        entry = self.by_key.get(key)
+        return None if entry is None else entry.value
+
+    @cached_property
+    def by_key(self) -> dict[str, Entry]:
+        """The entries by their key."""
+        return {entry.key.text: entry for entry in self.entries}
 
 
 @dataclass(frozen=True, slots=True)

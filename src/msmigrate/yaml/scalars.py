@@ -189,6 +189,6 @@ def _escape(char: str) -> str:
 
 
 def _in_flow(value: Value) -> str:
-    if isinstance(value, str) and any(char in value for char in ",[]{}"):
+    if isinstance(value, str) and any(char in value for char in ",[]{}?"):
         return "'" + value.replace("'", "''") + "'" if value.isprintable() else _spell_text(value)
     return spell(value)

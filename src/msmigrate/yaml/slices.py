@@ -85,6 +85,37 @@ class SourceComments:
         rest = self._text[index : end if end >= 0 else None]
         return rest.rstrip() if rest.lstrip().startswith("#") else ""
 
+    def before_items(self, key: Scalar | None, items: Sequence) -> list[str]:
+        """The comment lines between a key and the first item of its block list, as they stand."""
+        if key is None:
+            return []
+        first, last = self._line(key.span.end), bisect_right(self._starts, content_start(self._text, items))
+        return [line.rstrip() for line in self._lines[first : last - 1] if line.lstrip().startswith("#")]
+
+    def at_end(self, section: Scalar) -> tuple[str, ...]:
+        """The comments behind the last key of a section, named by its own key, that are indented as its keys are."""
+        return self._ends.get(section.span.start.index, ())
+
+    @cached_property
+    def _ends(self) -> dict[int, tuple[str, ...]]:
+        return dict(self._last_comments(self._root))
+
+    def _last_comments(self, node: Mapping) -> Iterator[tuple[int, tuple[str, ...]]]:
+        for entry in node.entries:
+            value = entry.value
+            if not isinstance(value, Mapping) or value.flow or not value.entries:
+                continue
+            last = value.entries[-1]
+            deepest = last.key.span.start.column - 1 if _is_section(last.value) else len(self._text)
+            found: list[str] = []
+            for line in self._lines[self._line(value.span.end) :]:
+                if line.strip() and (not line.lstrip().startswith("#") or _indent(line) < entry.key.span.start.column):
+                    break
+                if line.strip() and _indent(line) <= deepest:
+                    found.append(line.strip())
+            yield entry.key.span.start.index, tuple(found)
+            yield from self._last_comments(value)
+
     @cached_property
     def head(self) -> list[str]:
         """The comment block at the top of the file that a blank line sets apart, up to that blank line."""
@@ -125,6 +156,10 @@ class SourceComments:
     def _is_aside(self, line: int) -> bool:
         text = self._lines[line - 1].strip()
         return line not in self._inside and (not text or text.startswith("#"))
+
+
+def _is_section(node: Node) -> bool:
+    return isinstance(node, Mapping) and not node.flow
 
 
 def _indent(line: str) -> int:

@@ -44,7 +44,10 @@ def read_source(path: str) -> Source:
         with open(path, "rb") as file:
             return source_from_bytes(shown_path(path), file.read(MAX_BYTES + 1))
     except OSError as error:
-        raise UnreadableError(f"{shown_path(path)} cannot be read: {error.strerror}") from error
+        reason = error.strerror
+        if isinstance(error, FileNotFoundError) and os.path.islink(path):
+            reason = f"it is a link to {shown_path(os.readlink(path))}, which does not exist"
+        raise UnreadableError(f"{shown_path(path)} cannot be read: {reason}") from error
 
 
 def shown_path(path: str) -> str:

@@ -1,5 +1,6 @@
 """Everything that `back` functions may ask: the pynative file, the options, the facts, and each answer once."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -89,9 +90,10 @@ class BackContext:
 
     def ranks(self) -> int:
         """Ranks of one data-parallel replica of the PyNative run, under the chosen reading of expert_parallel."""
-        tensor = self.integer("parallelism.tensor_parallel")
-        product = self.options.expert_mesh is ExpertMesh.PRODUCT
-        return tensor * self.integer("parallelism.expert_parallel") if product else tensor
+        names = ["tensor_parallel", "context_parallel", "pipeline_parallel"]
+        if self.options.expert_mesh is ExpertMesh.PRODUCT:
+            names.append("expert_parallel")
+        return math.prod(self.integer(f"parallelism.{name}") for name in names)
 
     def samples(self) -> Fact:
         """Samples of the training data set."""

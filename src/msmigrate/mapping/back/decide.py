@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 
+from msmigrate.findings import nearest
 from msmigrate.mapping.back.context import BackContext
 from msmigrate.mapping.back.pynative_file import Declared, declared
-from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.outcome import LEARNS, UNTOLD, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Table
 from msmigrate.mapping.table.model import SECTION
-from msmigrate.pynative import Spec, Use, asks_for_nothing
+from msmigrate.pynative import Config, Spec, Use, asks_for_nothing, nested_section, specs_of
 from msmigrate.yaml.nodes import Leaf, Path, dotted
 
 _CARRIED = (Fate.SAME, Fate.RENAMED, Fate.FLATTENED)
-_LEARNS = ("training", "optimizer", "lr_scheduler", "train_dataset", "model")
-"""Sections whose values decide what a run learns."""
 _LAYOUT = ("parallelism", "recompute", "recompute_comm", "swap")
 """Sections that spread a run over devices and memory: the numbers are the same."""
 
@@ -20,6 +19,8 @@ _LAYOUT = ("parallelism", "recompute", "recompute_comm", "swap")
 def decide(context: BackContext, table: Table, leaf: Leaf) -> Outcome:
     """The outcome for one leaf."""
     found = declared(leaf.path)
+    if _switches_on(leaf.path):
+        return _without_section(str(leaf.path[0]))
     if found is None:
         return _unknown(context, leaf)
     if found.is_section:
@@ -27,6 +28,21 @@ def decide(context: BackContext, table: Table, leaf: Leaf) -> Outcome:
     rows = rows_of(table, found)
     outcome = next((told for row in rows if row.back and (told := context.outcome(row.back))), None)
     return outcome or _carry(context, table, found, leaf)
+
+
+def _switches_on(path: Path) -> bool:
+    """Whether a key, known or not, stands in a section that asks for something by being there, such as lora_config."""
+    section = specs_of(Config).get(str(path[0]))
+    optional = section is not None and section.default is None and nested_section(section.annotation) is not None
+    return len(path) > 1 and optional and section is not None and section.key.use is Use.REFUSED
+
+
+def _without_section(name: str) -> Outcome:
+    about = specs_of(Config)[name].key.meaning.rstrip(".")
+    return refused(
+        f"graph mode has no section {name} ({about}), and without it the run would learn something else",
+        advice="go on without it by --allow-lossy, or take it out of the pynative file",
+    )
 
 
 def rows_of(table: Table, found: Declared) -> tuple[Row, ...]:
@@ -68,19 +84,23 @@ def _home(table: Table, found: Declared, path: Path) -> str | None:
 
 def unsaid(spec: Spec, value: object) -> Outcome:
     """The outcome for a pynative key that graph mode has no key for, by what its value asks for."""
+    if _switches_on(tuple(spec.path.split("."))):
+        return _without_section(spec.path.partition(".")[0])
     if asks_for_nothing(spec, value):
         return dropped("what holds without it, and graph mode has no such key")
     if spec.key.dead:
         return dropped("the readers never read it")
     section = spec.path.partition(".")[0]
-    vital = spec.key.use is Use.REFUSED or (section in _LEARNS and spec.key.use is Use.USED)
+    vital = spec.key.use is Use.REFUSED or (section in LEARNS and spec.key.use is Use.USED)
     if vital and section not in _LAYOUT:
         about = spec.key.meaning.rstrip(".")
         return refused(
             f"graph mode has no {spec.path} ({about})",
             advice="go on without it by --allow-lossy, or take it out of the pynative file",
         )
-    return dropped("graph mode has no such key", Effect.MEMORY if section in _LAYOUT else Effect.NONE)
+    if section in _LAYOUT:
+        return dropped("the graph file leaves it to graph mode; the numbers are the same", Effect.MEMORY)
+    return dropped("graph mode has no such key")
 
 
 def _unknown(context: BackContext, leaf: Leaf) -> Outcome:
@@ -88,7 +108,10 @@ def _unknown(context: BackContext, leaf: Leaf) -> Outcome:
     path = dotted(leaf.path)
     about = next((one for one in context.file.checked.findings if f"{path}.".startswith(f"{one.key}.")), None)
     why = about.message if about is not None else f"unknown key `{path}`"
-    return Outcome(Fate.UNKNOWN, Effect.NONE, f"{why}; it is not carried", help=about.help if about else None)
+    why, advice = f"{why}; it is not carried", about.help if about else None
+    if nearest(str(leaf.path[0]), LEARNS) is None:
+        return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
+    return Outcome(Fate.UNKNOWN, Effect.TRAINING, f"{why}, {UNTOLD}", help=advice)
 
 
 def remaining(context: BackContext, table: Table) -> Iterator[Outcome]:

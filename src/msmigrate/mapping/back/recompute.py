@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from msmigrate.mapping.back.context import BackContext
+from msmigrate.mapping.back.pipeline import Spread, spread
 from msmigrate.mapping.layers import MOST_LAYERS, Chunks, chunks_of, highest_id, ids_of
 from msmigrate.mapping.outcome import Effect, Outcome, dropped, refused, written
 from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS
@@ -30,6 +31,8 @@ class Plan:
     chunks: Chunks
     ids: tuple[int, ...]
     """Layers that are recomputed in some part."""
+    exact: bool = True
+    """False where as many layers of a pipeline stage are recomputed, but its first ones instead of these."""
 
 
 def plan(context: BackContext) -> Plan | Outcome:
@@ -52,6 +55,8 @@ def plan(context: BackContext) -> Plan | Outcome:
             f"layer {highest} is recomputed, and the model has the layers 0 to {last}",
             pynative="recompute_config.recompute", advice="correct the layer ranges", final=True,
         )  # fmt: skip
+    if context.integer("parallelism.pipeline_parallel") > 1:
+        return _over_stages(context, ids_of(full), ids_of(attention))
     found = _planned(ids_of(full), ids_of(attention), held)
     layers = effective(context, "num_hidden_layers")
     if isinstance(found, Plan) and isinstance(layers, int) and len(found.chunks.starts) > layers:
@@ -66,11 +71,7 @@ def plan(context: BackContext) -> Plan | Outcome:
 def _planned(full: list[int], attention: list[int], held: int | None) -> Plan | Outcome:
     chunks = chunks_of(full, attention)
     if held is None and len(chunks.starts) > 1:
-        return refused(
-            "the recomputed layers do not begin with layer 0 in one piece, so they need num_hidden_layers, which the "
-            "file does not give",
-            pynative="recompute_config.recompute", advice="give it with --set model.num_hidden_layers=N", final=True,
-        )  # fmt: skip
+        return _without_layers("the recomputed layers do not begin with layer 0 in one piece, so they need")
     every = list(range(min(held or 0, MOST_LAYERS)))
     ids = tuple(sorted({*full, *attention}))
     if not attention:
@@ -78,6 +79,39 @@ def _planned(full: list[int], attention: list[int], held: int | None) -> Plan | 
         return Plan(whole, False, chunks, ids)
     select: Value = True if attention == every and not full else chunks.counts(attention)
     return Plan(chunks.counts(full) if full else True, select, chunks, ids)
+
+
+def _over_stages(context: BackContext, full: list[int], attention: list[int]) -> Plan | Outcome:
+    """The plan over pipeline stages, whose recomputed layers graph mode counts from the first of each."""
+    held = spread_over_stages(context)
+    if held is None:
+        return _without_layers("the recomputed layers of each pipeline stage follow from")
+    if isinstance(held, str):
+        return refused(held, pynative="parallel_config.pipeline_stage", final=True)
+    every = list(range(layers_held(context) or 0))
+
+    def told(ids: list[int]) -> Value:
+        return True if ids == every else list(held.counts(ids))
+
+    whole: Value = told(full) if full else bool(attention)
+    ids = tuple(sorted({*full, *attention}))
+    exact = held.are_first(full) and held.are_first(attention)
+    return Plan(whole, told(attention) if attention else False, Chunks((0,)), ids, exact)
+
+
+def spread_over_stages(context: BackContext) -> Spread | str | None:
+    """The layers over two pipeline stages or more, or why they do not fit; None for one stage, or unknown layers."""
+    layers, stages = effective(context, "num_hidden_layers"), context.integer("parallelism.pipeline_parallel")
+    if stages == 1 or not isinstance(layers, int):
+        return None
+    return spread(layers, (layers_held(context) or layers) - layers, stages)
+
+
+def _without_layers(reason: str) -> Outcome:
+    return refused(
+        f"{reason} num_hidden_layers, which the file does not give",
+        pynative="recompute_config.recompute", advice="give it with --set model.num_hidden_layers=N", final=True,
+    )  # fmt: skip
 
 
 def _parts(value: object) -> tuple[object, ...]:
@@ -111,6 +145,9 @@ def recompute(context: BackContext) -> Outcome:
     if isinstance(found, Outcome):
         return found
     why = f"layers recomputed: {len(found.ids)} of the decoder's" if found.ids else "nothing is recomputed"
+    if not found.exact:
+        why += "; graph mode counts them from the first of each pipeline stage, so others are recomputed"
+        return written(context.fate(_MODE), "recompute_config.recompute", found.whole, why, effect=Effect.MEMORY)
     if len(found.chunks.starts) > 1:
         why += f"; the counts are for the {len(found.chunks.starts)} chunks that pp_interleave_num and offset make"
     return written(context.fate(_MODE), "recompute_config.recompute", found.whole, why)
@@ -154,6 +191,10 @@ def interleave(context: BackContext) -> Outcome | None:
 
 
 def offset(context: BackContext) -> Outcome | None:
+    """Where one stage has chunks, their layers; where the layers do not divide over the stages, who has one more."""
+    over = spread_over_stages(context)
+    if over is not None:
+        return _uneven(context, over)
     found = _chunked(context)
     if found is None:
         return None
@@ -161,6 +202,14 @@ def offset(context: BackContext) -> Outcome | None:
     base = f"{layers} layers // {len(chunks.starts)} chunks = {layers // len(chunks.starts)}"
     value = chunks.offset(layers)
     return written(context.fate(_FULL), "model.model_config.offset", value, _WHY_CHUNKS, arithmetic=base)
+
+
+def _uneven(context: BackContext, over: Spread | str) -> Outcome | None:
+    target, fate = "model.model_config.offset", context.fate("parallelism.pipeline_parallel")
+    if isinstance(over, str):
+        return refused(over, pynative="parallel_config.pipeline_stage", final=True)
+    why = "the layers do not divide evenly over the stages"
+    return written(fate, target, over.offset, why) if over.offset != 0 else None
 
 
 def communication(context: BackContext) -> Outcome | None:

@@ -1,26 +1,40 @@
 """Batch, length and learning rate of the graph run that a pynative.yaml describes."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msmigrate.mapping.back.context import BackContext
-from msmigrate.mapping.outcome import Fate, Outcome, dropped, refused, written
-from msmigrate.mapping.schedule import Result, steps_per_epoch
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
+from msmigrate.mapping.schedule import MEGATRON, Result, steps_per_epoch
 from msmigrate.options import ExpertMesh
+from msmigrate.yaml.scalars import Value
 
 _BATCH = "training.global_batch_size"
 _LOCAL = "training.local_batch_size"
-_RATIO = "lr_scheduler.warmup_ratio"
-MEGATRON = "BlendedMegatronDatasetDataLoader"
+_EXPERT = "parallelism.expert_parallel"
+_RATIO, _STEPS = "lr_scheduler.warmup_ratio", "lr_scheduler.warmup_steps"
 OWN_RATE = {"CosineAnnealingLR": ("base_lr", "t_max"), "CosineAnnealingWarmRestarts": ("base_lr", "t_0")}
 """Types that take keys of their own instead of learning_rate and a warm-up, and the keys that they need."""
 
 
+DEGREES = {
+    "tensor_parallel": "model_parallel",
+    "context_parallel": "context_parallel",
+    "pipeline_parallel": "pipeline_stage",
+}
+"""Degrees that both modes have beside data_parallel, under their names in `parallelism` and in `parallel_config`."""
+
+
+def degrees(context: BackContext) -> dict[str, int]:
+    """The degrees of DEGREES that the file has, by their names in parallelism."""
+    return {name: context.integer(f"parallelism.{name}") for name in DEGREES}
+
+
 def degree(context: BackContext) -> Result | Outcome:
-    """Graph mode's data_parallel: devices / model_parallel, with one pipeline stage and experts inside it."""
+    """Graph mode's data_parallel: devices / (model_parallel × context_parallel × pipeline_stage), experts inside it."""
     target = "parallel_config.data_parallel"
-    world = context.world().value
-    tensor, expert = context.integer("parallelism.tensor_parallel"), context.integer("parallelism.expert_parallel")
+    world, held = context.world().value, degrees(context)
     if not isinstance(world, int):
         return refused(
             f"the number of devices is not in the file, and global_batch_size {context.integer(_BATCH)} = "
@@ -29,19 +43,36 @@ def degree(context: BackContext) -> Result | Outcome:
             advice="give it with --world N",
             final=True,
         )
-    product = context.options.expert_mesh is ExpertMesh.PRODUCT
-    ranks = tensor * expert if product else math.lcm(tensor, expert)
+    ranks = _least_ranks(context, held)
     if world % ranks:
-        reading = "tensor_parallel × expert_parallel × data_parallel" if product else "MindFormers 2.x"
+        product = context.options.expert_mesh is ExpertMesh.PRODUCT
+        named = [f"{name} {value}" for name, value in held.items() if value > 1 or name == "tensor_parallel"]
+        named.append(f"expert_parallel {context.integer(_EXPERT)}")
+        reading = " × ".join(text.split()[0] for text in named) + " × data_parallel" if product else "MindFormers 2.x"
         below = f"{world // ranks * ranks} and " if world > ranks else ""
         return refused(
-            f"{world} devices are no multiple of the {ranks} ranks that tensor_parallel {tensor} and expert_parallel "
-            f"{expert} need ({reading}); nearest legal numbers: {below}{-(-world // ranks) * ranks}",
+            f"{world} devices are no multiple of the {ranks} ranks that {', '.join(named[:-1])} and {named[-1]} need "
+            f"({reading}); nearest legal numbers: {below}{-(-world // ranks) * ranks}",
             pynative=target,
             advice="give another number with --world N",
             final=True,
         )
-    return Result(world // tensor, f"{world} devices / model_parallel {tensor} = {world // tensor}")
+    replicas = world // math.prod(held.values())
+    return Result(replicas, f"{world} devices / {_in_graph_mode(held)} = {replicas}")
+
+
+def _least_ranks(context: BackContext, held: Mapping[str, int]) -> int:
+    """The number that the devices must be a multiple of, under the chosen reading of expert_parallel."""
+    expert = context.integer(_EXPERT)
+    if context.options.expert_mesh is ExpertMesh.PRODUCT:
+        return math.prod(held.values()) * expert
+    return held["pipeline_parallel"] * math.lcm(held["tensor_parallel"] * held["context_parallel"], expert)
+
+
+def _in_graph_mode(held: Mapping[str, int]) -> str:
+    """The degrees above 1 as a divisor for a message: `model_parallel 2`, `(model_parallel 2 × pipeline_stage 2)`."""
+    named = [f"{DEGREES[name]} {value}" for name, value in held.items() if value > 1] or ["model_parallel 1"]
+    return named[0] if len(named) == 1 else f"({' × '.join(named)})"
 
 
 def data_parallel(context: BackContext) -> Outcome:
@@ -53,8 +84,28 @@ def data_parallel(context: BackContext) -> Outcome:
     return written(fate, target, found.value, why, arithmetic=found.arithmetic)
 
 
-def accumulation(context: BackContext) -> Outcome:
-    """runner_config.gradient_accumulation_steps: global batch / (batch_size × data_parallel), which must be whole."""
+def accumulation(context: BackContext) -> Outcome | None:
+    """runner_config.gradient_accumulation_steps, which graph mode reads where it has one pipeline stage."""
+    stages = context.integer("parallelism.pipeline_parallel")
+    return _accumulated(context, "runner_config.gradient_accumulation_steps") if stages == 1 else None
+
+
+def micro_batch_num(context: BackContext) -> Outcome | None:
+    """parallel_config.micro_batch_num, the accumulation of a pipeline; graph mode wants one for each stage at least."""
+    stages = context.integer("parallelism.pipeline_parallel")
+    if stages == 1:
+        return None
+    found = _accumulated(context, "parallel_config.micro_batch_num")
+    if isinstance(found.value, int) and found.value < stages:
+        context.note(
+            f"micro_batch_num {found.value} is below pipeline_stage {stages}: graph mode wants a micro-batch for each "
+            f"stage at least; a smaller local_batch_size makes more of them"
+        )
+    return found
+
+
+def _accumulated(context: BackContext, target: str) -> Outcome:
+    """Micro-batches of one step: global batch / (batch_size × data_parallel), which must be whole."""
     batch, local = context.integer(_BATCH), context.integer(_LOCAL)
     if batch % local:
         return _odd_batch(batch, local, f"batch_size {local}", "it runs on no number of devices")
@@ -63,12 +114,11 @@ def accumulation(context: BackContext) -> Outcome:
         return replicas
     unit = local * replicas.value
     if batch % unit:
-        tensor, share = context.integer("parallelism.tensor_parallel"), batch // local
-        fitting = [str(tensor * count) for count in range(min(share, 1024), 0, -1) if share % count == 0]
+        held, share = math.prod(degrees(context).values()), batch // local
+        fitting = [str(held * count) for count in range(min(share, 1024), 0, -1) if share % count == 0]
         text = f"batch_size {local} × data_parallel {replicas.value} = {unit} ({replicas.arithmetic})"
         return _odd_batch(batch, unit, text, f"or give a fitting --world: {', '.join(fitting[:6])}")
     text = f"global_batch_size {batch} / (batch_size {local} × data_parallel {replicas.value}) = {batch // unit}"
-    target = "runner_config.gradient_accumulation_steps"
     return written(context.fate(_BATCH), target, batch // unit, "the same global batch", arithmetic=text)
 
 
@@ -159,19 +209,26 @@ def learning_rate(context: BackContext) -> Outcome | None:
     return context.bring("lr_schedule.learning_rate", "lr_scheduler.learning_rate")
 
 
+def steps_by_set(overrides: Mapping[str, Value]) -> bool:
+    """Whether `--set` gives the warm-up as steps: then no ratio is written, which would win over them."""
+    return overrides.get(_STEPS) is not None and overrides.get(_RATIO) is None
+
+
 def warmup_ratio(context: BackContext) -> Outcome | None:
     """The ratio as it is: the graph schedule is laid out for training.steps too."""
+    if steps_by_set(context.options.overrides):
+        reason = f"--set {_STEPS} takes its place"
+        return dropped(reason, Effect.TRAINING, "lr_schedule.warmup_steps") if context.given(_RATIO) else None
     if context.value(_RATIO) is None:
         return dropped("null, as if it were absent") if context.given(_RATIO) else None
     return context.bring("lr_schedule.warmup_ratio", _RATIO)
 
 
 def warmup_steps(context: BackContext) -> Outcome | None:
-    given = "lr_scheduler.warmup_steps"
-    if context.value(_RATIO) is not None:
+    if context.value(_RATIO) is not None and not steps_by_set(context.options.overrides):
         return dropped("warmup_ratio wins when both are given", pynative="lr_schedule.warmup_ratio")
-    if context.value(given) is not None:
-        return context.bring("lr_schedule.warmup_steps", given)
+    if context.value(_STEPS) is not None:
+        return context.bring("lr_schedule.warmup_steps", _STEPS)
     if context.value("lr_scheduler.type") in OWN_RATE:
         return None
     return written(Fate.DEFAULT, "lr_schedule.warmup_steps", 0, "the file gives no warm-up; graph mode needs a number")

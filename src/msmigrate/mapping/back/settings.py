@@ -1,8 +1,9 @@
 """Graph keys of optimizer, clipping, layout, data and model that follow from a pynative.yaml by a rule of their own."""
 
 from msmigrate.mapping.back.context import Back, BackContext
-from msmigrate.mapping.back.schedule import MEGATRON, degree
+from msmigrate.mapping.back.schedule import degree
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
+from msmigrate.mapping.schedule import MEGATRON
 from msmigrate.yaml.scalars import Value, spell
 
 NEVER_CLIPS = 1.0e10
@@ -103,6 +104,16 @@ def expert_bias(context: BackContext) -> Outcome | None:
         return None
     kind = "TopkBiasBalanceCallback"
     return written(Fate.DEFAULT, f"callbacks[{kind}].type", kind, "graph mode updates the expert bias by this callback")
+
+
+def per_token_loss(context: BackContext) -> Outcome | None:
+    """A loss over all tokens of a step: not known to be the same number in both modes."""
+    if not context.given("model.calculate_per_token_loss"):
+        return None
+    if context.value("model.calculate_per_token_loss") is not True:
+        return dropped("off, as in graph mode")
+    why = "calculate_per_token_loss: True divides the loss by the tokens of a step, in each mode at another place"
+    return refused(why, pynative=f"{_SECTION}.calculate_per_token_loss", advice="leave it out, or use --allow-lossy")
 
 
 def balancing(context: BackContext) -> Outcome | None:

@@ -45,7 +45,8 @@ def _becomes(spec: Spec, words: Words) -> tuple[str, str]:
     rows = MCORE.by_pynative.get(spec.path, ())
     ruled = [row for row in rows if row.back]
     if ruled:
-        named = [row for row in ruled if row.graph] or [row for row in rows if row.graph][:1]
+        named = [row for row in ruled if row.graph] or _of_the_same_rule(ruled)
+        named = named or [row for row in rows if row.graph][:1]
         graphs = ", ".join(code(row.graph) for row in named)
         return graphs or NOTHING, words.follows if graphs else words.elsewhere
     home = carrying_row(rows)
@@ -53,6 +54,11 @@ def _becomes(spec: Spec, words: Words) -> tuple[str, str]:
         return code(home.graph), words.carried
     lost = unsaid(spec, _SOME_VALUE)
     return NOTHING, str(lost.fate) if lost.effect is Effect.NONE else f"{lost.fate} ({lost.effect})"
+
+
+def _of_the_same_rule(ruled: list[Row]) -> list[Row]:
+    rules = {row.back for row in ruled}
+    return [row for row in MCORE.rows if row.graph and row.back in rules]
 
 
 def added(words: Words) -> str:

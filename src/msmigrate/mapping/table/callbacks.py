@@ -10,6 +10,7 @@ from msmigrate.mapping.rows import Row, goes, judged, leaf_value
 from msmigrate.mapping.switches import vital
 from msmigrate.mapping.table.model import model_value
 from msmigrate.problems import UserError
+from msmigrate.wording import shown
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value, spell
 
@@ -66,9 +67,8 @@ def _expert_bias(context: Context, row: Row, leaf: Leaf) -> Outcome:
 def _unheard_of(context: Context, row: Row, leaf: Leaf) -> Outcome:
     """A callback that is none of MindFormers' own."""
     kind = context.graph.row_key(leaf.path).partition("[")[2].partition("]")[0]
-    place = f"{context.graph.document.source.name}:{leaf.node.span.start.line}:{leaf.node.span.start.column}"
     if kind in ("?", "None"):
-        return refused(f"{place}: callbacks[{leaf.path[1]}] has no `type`", advice="name its class", final=True)
+        return refused(f"callbacks[{leaf.path[1]}] has no `type`", advice="name its class", final=True)
     return refused(
         f"callback {kind} is not MindFormers' own: what it does to training is not known, and PyNative mode has no "
         "such callback",
@@ -80,7 +80,7 @@ def _none(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value: Value = leaf_value(leaf)
     if value in (None, [], {}):
         return dropped("no callbacks")
-    raise UserError(f"{context.graph.place('callbacks')}: `callbacks` is {spell(value)}; expected mappings with `type`")
+    raise UserError(f"{context.graph.place('callbacks')}: `callbacks` is {shown(value)}; expected mappings with `type`")
 
 
 def _spared_rows() -> tuple[Row, ...]:

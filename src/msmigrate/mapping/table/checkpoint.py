@@ -104,8 +104,8 @@ def _load_path(context: Context, row: Row, leaf: Leaf) -> Outcome:
     kind = context.graph.value("load_ckpt_format", "ckpt")
     if value and kind != "safetensors":
         context.note(
-            f"{context.graph.place('load_checkpoint')}: load_checkpoint names {value} in the format {kind}; PyNative "
-            "mode loads safetensors, so turn it into these first"
+            f"`load_checkpoint` (line {context.graph.line('load_checkpoint')}) names {value} in the format {kind}; "
+            "PyNative mode loads safetensors, so turn it into these first"
         )
     return row.carry(leaf)
 

@@ -2,10 +2,11 @@
 
 from msmigrate.mapping.back.settings import balancing
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Effect, Fate, Outcome, refused, written
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, refused, written
 from msmigrate.mapping.rows import Row, derived, judged, leaf_value
 from msmigrate.mapping.table.model import SECTION, completion, model_value
 from msmigrate.yaml.nodes import Leaf
+from msmigrate.yaml.scalars import spell
 
 _BALANCING = "moe_router_load_balancing_type"
 _CLOSEST = {"gbs_aux_loss": "global_aux_loss", "sub_seq_aux_loss": "seq_aux_loss"}
@@ -49,6 +50,23 @@ def _balancing_left_out(context: Context) -> Outcome | None:
     )
 
 
+def _deleted_coefficient(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    """The Hugging Face name of the balance loss's weight, which the readers of both modes ignore."""
+    held, value = model_value(context, "moe_aux_loss_coeff"), leaf_value(leaf)
+    if value is None:
+        return row.carry(leaf)
+    found = f"`{row.graph}` (line {leaf.node.span.start.line}) is {spell(value)}"
+    if held is None:
+        why = "no reader takes it; without moe_aux_loss_coeff no balance loss is added, in either mode"
+        if value:
+            context.note(f"{found}: {why}")
+    else:
+        why = f"no reader takes it; moe_aux_loss_coeff, {spell(held)}, holds in both modes"
+        if value != held:
+            context.note(f"{found}: {why}")
+    return carried(Fate.FLATTENED, str(row.pynative), leaf.node, why)
+
+
 def _capacity(context: Context, row: Row, leaf: Leaf) -> Outcome:
     """A bound on the tokens of an expert; null or below 0 is none."""
     value = leaf_value(leaf)
@@ -77,6 +95,14 @@ ROWS: tuple[Row, ...] = (
         _balancing_left_out,
         about=f"refused with moe_aux_loss_coeff above 0: graph mode's default {_DEFAULT_BALANCING} has no counterpart; "
         "--allow-lossy writes the closest",
+    ),
+    judged(
+        f"{SECTION}.router_aux_loss_coef",
+        "model.router_aux_loss_coef",
+        None,
+        _deleted_coefficient,
+        Fate.FLATTENED,
+        about="carried; no reader takes it, and moe_aux_loss_coeff holds in both modes",
     ),
     judged(
         f"{SECTION}.moe_expert_capacity_factor",

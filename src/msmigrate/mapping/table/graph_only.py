@@ -7,7 +7,7 @@ from msmigrate.mapping.context import Context
 from msmigrate.mapping.legacy_classes import counterpart
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused
 from msmigrate.mapping.rows import Row, goes, judged, leaf_value, turned_back
-from msmigrate.mapping.switches import spared, vital, vital_section
+from msmigrate.mapping.switches import PER_TOKEN, spared, vital, vital_section
 from msmigrate.mapping.table.callbacks import SKIPS
 from msmigrate.yaml.nodes import Leaf
 
@@ -30,7 +30,7 @@ def _ignore_data_skip(context: Context, row: Row, leaf: Leaf) -> Outcome:
 
 
 def _use_legacy(context: Context, row: Row, leaf: Leaf) -> Outcome:
-    if not context.graph.flag("use_legacy", False):
+    if not context.legacy:
         return dropped("PyNative models are mcore models")
     found = counterpart(context.graph)
     if isinstance(found, str):
@@ -148,10 +148,7 @@ ROWS: tuple[Row, ...] = (
         effect=Effect.TRAINING,
     ),
     goes("print_separate_loss", "logging only; the training loss is the same"),
-    vital(
-        "calculate_per_token_loss",
-        "the loss is divided by the tokens of the whole step; PyNative mode averages each micro-batch and then these",
-    ),
+    vital("calculate_per_token_loss", PER_TOKEN),
     goes("check_for_nan_in_loss_and_grad", "a check that ends a broken run; training is the same until then"),
     vital("use_skip_data_by_global_norm", SKIPS),
     vital("monitor_config.check_for_global_norm", SKIPS),

@@ -1,14 +1,15 @@
 """Rows of the manual's section 4: the learning-rate schedule and its warm-up."""
 
 from msmigrate.mapping.back import schedule as back
-from msmigrate.mapping.back.schedule import OWN_RATE
+from msmigrate.mapping.back.schedule import OWN_RATE, steps_by_set
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, default_of, derived, judged, leaf_value, renamed, turned_back
 from msmigrate.mapping.schedule import Result, warmup_ratio
 from msmigrate.mapping.switches import vital, vital_section
-from msmigrate.mapping.table.training import planned_steps, stop_step
+from msmigrate.mapping.table.training import planned_steps, run_steps, stop_step
 from msmigrate.pynative import Config, LrScheduler, specs_of
+from msmigrate.wording import counted, shown
 from msmigrate.yaml.nodes import Leaf
 
 USES_LR_END = (
@@ -18,9 +19,8 @@ USES_LR_END = (
     "WarmUpStableDecayLR",
 )
 _OLD_SHAPES = ("max_lr", "min_lr", "num_iters")
-NO_HORIZON = ("ConstantWarmUpLR",)
-"""Types whose rate does not depend on the number of steps after warm-up."""
 DEFAULT_TYPE = "CosineWithWarmUpLR"
+_TYPE, _RATIO, _STEPS = "lr_scheduler.type", "lr_scheduler.warmup_ratio", "lr_scheduler.warmup_steps"
 SHORT_NAMES = {
     "constant_with_warmup": "ConstantWarmUpLR",
     "linear": "LinearWithWarmUpLR",
@@ -34,9 +34,23 @@ SHORT_NAMES = {
 
 
 def _kind(context: Context) -> str:
-    """The schedule's class; MindFormers takes short names for some."""
-    kind = str(context.graph.value("lr_schedule.type", DEFAULT_TYPE))
+    """The class of the schedule that is written; MindFormers takes short names for some."""
+    kind = str(context.options.overrides.get(_TYPE, context.graph.value("lr_schedule.type", DEFAULT_TYPE)))
     return SHORT_NAMES.get(kind, kind)
+
+
+def _needs_length(context: Context) -> bool:
+    """Whether the rate after warm-up depends on the number of steps that the schedule is laid out for.
+
+    PolynomialWithWarmUpLR with decay_steps needs it only for the steps behind it, which no run of that length has.
+    """
+    kind, graph = _kind(context), context.graph
+    if kind == "ConstantWithCoolDownLR":
+        return graph.value("lr_schedule.decay_ratio") is not None
+    if kind == "PolynomialWithWarmUpLR" and graph.value("lr_schedule.decay_steps") is not None:
+        laid_out, steps = horizon(context), run_steps(context)
+        return not isinstance(laid_out, Result) or steps is None or laid_out.value < steps
+    return kind != "ConstantWarmUpLR" and kind not in OWN_RATE
 
 
 def horizon(context: Context) -> Result | Outcome:
@@ -71,21 +85,24 @@ def warmup_steps(context: Context) -> Result | Outcome:
 
 
 def _ratio(context: Context) -> Outcome:
-    """A ratio that resolves to the graph run's warm-up steps under truncation."""
-    target = "lr_scheduler.warmup_ratio"
+    """A ratio that resolves to the graph run's warm-up steps under truncation; the steps where `--set` gives those."""
+    target = _RATIO
     warm = warmup_steps(context)
     if isinstance(warm, Outcome):
         return warm
-    outcome = context.derive("training.steps")
-    assert outcome is not None
-    steps = context.options.overrides.get("training.steps", outcome.value)
+    if steps_by_set(context.options.overrides):
+        return written(Fate.COMPUTED, _STEPS, warm.value, warm.arithmetic)
+    steps = run_steps(context)
     if warm.value == 0:
         return written(Fate.COMPUTED, target, 0, "no warm-up", arithmetic=warm.arithmetic)
-    if not isinstance(steps, int):
-        return refused("the warm-up ratio needs the number of steps", pynative=target, advice=outcome.help, final=True)
+    if steps is None:
+        outcome = context.derive("training.steps")
+        advice = outcome.help if outcome is not None else None
+        return refused("the warm-up ratio needs the number of steps", pynative=target, advice=advice, final=True)
     if warm.value > steps:
         return refused(
-            f"warm-up of {warm.value} steps does not fit into a run of {steps} steps: no ratio in 0 … 1 says that",
+            f"warm-up of {counted(warm.value, 'step')} does not fit into a run of {counted(steps, 'step')}: no ratio "
+            "in 0 … 1 says that",
             pynative=target,
             advice="shorten warmup_steps, or lengthen the run (--samples N, --set training.steps=N)",
             final=True,
@@ -95,7 +112,7 @@ def _ratio(context: Context) -> Outcome:
         Fate.COMPUTED,
         target,
         ratio,
-        f"resolves to {warm.value} warm-up steps of {steps}",
+        f"resolves to {counted(warm.value, 'warm-up step')} of {steps}",
         arithmetic=f"{warm.arithmetic}; int({steps} × {ratio!r}) = {int(steps * ratio)}",
     )
 
@@ -105,18 +122,18 @@ def _given_ratio(context: Context, row: Row, leaf: Leaf) -> Outcome:
     found = _ratio(context)
     value = leaf_value(leaf)
     warm = warmup_steps(context)
-    steps = context.derive("training.steps")
-    if found.fate is Fate.REFUSED or steps is None or isinstance(warm, Outcome):
+    steps = run_steps(context)
+    if found.target != _RATIO or found.fate is Fate.REFUSED or steps is None or isinstance(warm, Outcome):
         return found
-    if isinstance(value, (int, float)) and isinstance(steps.value, int) and int(steps.value * value) == warm.value:
-        return carried(Fate.RENAMED, "lr_scheduler.warmup_ratio", leaf.node, found.why)
+    if isinstance(value, (int, float)) and int(steps * value) == warm.value:
+        return carried(Fate.RENAMED, _RATIO, leaf.node, found.why)
     return found
 
 
 def _given_steps(context: Context, row: Row, leaf: Leaf) -> Outcome:
     if context.graph.value("lr_schedule.warmup_ratio") is not None:
-        return dropped("graph mode ignores warmup_steps beside warmup_ratio", pynative="lr_scheduler.warmup_ratio")
-    found = context.derive("lr_scheduler.warmup_ratio")
+        return dropped("graph mode ignores warmup_steps beside warmup_ratio", pynative=_RATIO)
+    found = context.derive(_RATIO)
     assert found is not None
     return found
 
@@ -125,15 +142,15 @@ def _total_steps(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = leaf_value(leaf)
     if value in (None, -1):
         return dropped("-1: the schedule follows the steps of the run")
-    steps = context.derive("training.steps")
-    if steps is not None and steps.value == value:
+    steps = run_steps(context)
+    if steps == value:
         return dropped(f"equal to training.steps {value}")
-    if _kind(context) in NO_HORIZON:
+    if not _needs_length(context):
         return dropped(f"{_kind(context)} does not depend on it after warm-up")
-    told = "unknown" if steps is None or steps.value is None else steps.value
+    run = "the number of steps of the run is not known" if steps is None else f"the run has {steps}"
     return refused(
-        f"the schedule is laid out for {value} steps, the run has {told}; PyNative mode lays {_kind(context)} out "
-        "for training.steps",
+        f"the schedule is laid out for {shown(value)} steps, {run}; PyNative mode lays {_kind(context)} out for "
+        "training.steps",
         pynative="training.steps",
     )
 
@@ -154,7 +171,9 @@ def _warmup_lr_init(context: Context, row: Row, leaf: Leaf) -> Outcome:
 
 
 def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
-    choices = specs_of(Config)["lr_scheduler.type"].key.choices
+    choices = specs_of(Config)[_TYPE].key.choices
+    if _TYPE in context.options.overrides:
+        return row.carry(leaf)
     kind = _kind(context)
     if kind not in choices:
         return refused(
@@ -170,11 +189,11 @@ def _type(context: Context, row: Row, leaf: Leaf) -> Outcome:
             advice="give them with --set lr_scheduler." + "=… --set lr_scheduler.".join(missing) + "=…",
         )  # fmt: skip
     stop, steps, laid_out = stop_step(context), planned_steps(context), horizon(context)
-    ends_early = stop is not None and isinstance(steps, Result) and stop < steps.value
-    if ends_early and isinstance(laid_out, Result) and laid_out.value != stop and kind not in NO_HORIZON:
+    ends_early, length = stop is not None and isinstance(steps, Result) and stop < steps.value, run_steps(context)
+    if ends_early and isinstance(laid_out, Result) and laid_out.value != length and _needs_length(context):
         return refused(
-            f"stop_step {stop} ends the run, but {kind} is laid out for {laid_out.value} steps; PyNative mode would "
-            f"lay it out for {stop}",
+            f"stop_step {stop} ends the run, but {kind} is laid out for {counted(laid_out.value, 'step')}; PyNative "
+            f"mode would lay it out for {length}",
             pynative="lr_scheduler.type",
         )
     if kind != leaf_value(leaf):

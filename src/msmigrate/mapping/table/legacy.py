@@ -7,7 +7,7 @@ from msmigrate.findings import nearest
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.legacy_classes import ARCHITECTURES as CLASSES
 from msmigrate.mapping.legacy_classes import SECTION, Architecture, counterpart, named
-from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.outcome import UNTOLD, Carry, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, derived, leaf_value
 from msmigrate.mapping.table.legacy_experts import EXPERT_ROWS
 from msmigrate.mapping.table.model import GENERATION, canonical, note_msrt_only
@@ -280,8 +280,8 @@ def _unread(context: Context, row: Row, leaf: Leaf, found: Architecture) -> Outc
     name = str(leaf.path[2])
     close = nearest(name, list(found.reads))
     advice = f"did you mean `{SECTION}.{close}`?" if close else None
-    why = f"no legacy class is known to read `{name}`; it is not carried"
-    return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
+    why = f"no legacy class is known to read `{name}`; it is not carried, {UNTOLD}"
+    return Outcome(Fate.UNKNOWN, Effect.TRAINING, why, help=advice)
 
 
 _SERVING = (

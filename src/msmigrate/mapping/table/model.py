@@ -1,18 +1,21 @@
 """Rows of the manual's section 9: `model.model_config` moves flat into `model`, by the names that the readers take."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from msmigrate.findings import nearest
 from msmigrate.mapping.back.context import Back
 from msmigrate.mapping.back.recompute import SHAPE, interleave, offset
-from msmigrate.mapping.back.settings import twin
+from msmigrate.mapping.back.settings import per_token_loss, twin
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Carry, Effect, Fate, Outcome, carried, dropped, refused, written
+from msmigrate.mapping.outcome import UNTOLD, Carry, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Rule, derived, goes, judged, leaf_value
-from msmigrate.mapping.switches import spared, vital_section
+from msmigrate.mapping.switches import PER_TOKEN, spared, vital, vital_section
 from msmigrate.pynative import Model, Spec, Use, asks_for_nothing, specs_of
 from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, MSRT_ONLY, READER_DEFAULTS
+from msmigrate.pynative.values import Mismatch, typed
+from msmigrate.wording import shown
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value, spell
 
@@ -83,6 +86,11 @@ def reader_name(context: Context, name: str) -> str:
     return next((spelling for spelling in spellings(known) if spelling in own), known)
 
 
+@lru_cache(maxsize=1)
+def _every_spelling() -> tuple[str, ...]:
+    return tuple(spelling for key in specs() for spelling in spellings(key))
+
+
 def _key(context: Context, row: Row, leaf: Leaf) -> Outcome:
     name = str(leaf.path[2])
     if len(leaf.path) > 3 and not _takes_mapping(name):
@@ -94,15 +102,15 @@ def _key(context: Context, row: Row, leaf: Leaf) -> Outcome:
         return carried(Fate.FLATTENED, f"model.{name}.{below}", leaf.node)
     known = canonical(name)
     if known is None:
-        close = nearest(name, [spelling for key in specs() for spelling in spellings(key)])
+        close = nearest(name, _every_spelling())
         advice = f"did you mean `{SECTION}.{close}`?" if close else None
-        why = f"no release reads a model key `{name}`; it is not carried"
-        return Outcome(Fate.UNKNOWN, Effect.NONE, why, help=advice)
+        why = f"no release is known to read a model key `{name}`; it is not carried, {UNTOLD}"
+        return Outcome(Fate.UNKNOWN, Effect.TRAINING, why, help=advice)
     if leaf_value(leaf) is None and "None" not in str(specs()[known].annotation):
         return dropped("null, as if it were absent", pynative=f"model.{known}")
-    twin = _given_twin(context, leaf, known)
-    if twin is not None:
-        return twin
+    told = _given_twin(context, leaf, known) or _other_reading(context, leaf, known) or _unread(context, known)
+    if told is not None:
+        return told
     target = reader_name(context, name)
     fate = Fate.FLATTENED if target == name else Fate.RENAMED
     return carried(fate, f"model.{target}", leaf.node, "" if target == name else f"the readers' name for {name}")
@@ -131,6 +139,26 @@ def _given_twin(context: Context, leaf: Leaf, known: str) -> Outcome | None:
     )
 
 
+def _other_reading(context: Context, leaf: Leaf, known: str) -> Outcome | None:
+    """The refusal of a name that only the readers take, where the manual's name for it says something else."""
+    manual = next((spec.name for spec in specs().values() if spec.key.reader_name == known), None)
+    first = None if manual is None else context.graph.value(f"{SECTION}.{manual}")
+    if first is None or leaf_value(leaf) in (None, first):
+        return None
+    return refused(
+        f"{leaf.path[2]} is {shown(leaf_value(leaf))} and {manual}, the manual's name for it, is {shown(first)}",
+        pynative=f"model.{known}", advice="keep one of them in the graph file", final=True,
+    )  # fmt: skip
+
+
+def _unread(context: Context, known: str) -> Outcome | None:
+    """The outcome for a key that only the classes of other families read."""
+    kind, readers = family(context), specs()[known].key.families
+    if not readers or kind in readers or kind not in ARCHITECTURES:
+        return None
+    return dropped(f"{kind} does not read it, in either mode; {' and '.join(readers)} do")
+
+
 def _architectures(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = leaf_value(leaf)
     if not isinstance(value, list):
@@ -144,13 +172,6 @@ def _architectures(context: Context, row: Row, leaf: Leaf) -> Outcome:
         final=True,
         advice="choose one with --set model.architectures=…",
     )
-
-
-def _dropout(context: Context, row: Row, leaf: Leaf) -> Outcome:
-    value = leaf_value(leaf)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return written(Fate.FLATTENED, str(row.pynative), float(value), "the readers refuse an integer here")
-    return row.carry(leaf)
 
 
 def _compute_dtype(context: Context, row: Row, leaf: Leaf) -> Outcome:
@@ -171,6 +192,13 @@ def _compute_dtype(context: Context, row: Row, leaf: Leaf) -> Outcome:
 
 def _model_type(context: Context, row: Row, leaf: Leaf) -> Outcome:
     value = str(leaf_value(leaf))
+    config = context.options.hf_config or {}
+    if config.get("model_type", value) != value and "model.model_type" not in context.options.overrides:
+        where = context.options.hf_config_path or "config.json"
+        return refused(
+            f"model_type is {value}, and {where} is of a model of type {config['model_type']}",
+            pynative="model.model_type", advice="name the config.json of this model with --hf-config", final=True,
+        )  # fmt: skip
     note_msrt_only(context, value)
     if value in ARCHITECTURES:
         return row.carry(leaf)
@@ -251,13 +279,33 @@ def _from_hugging_face(context: Context, name: str, config: Mapping[str, Value])
     found = next((spelling for spelling in spellings(name) if config.get(spelling) is not None), None)
     if found is None or not _worth_writing(specs()[name], config[found]):
         return None
-    value = config[found]
-    if name == "architectures" and isinstance(value, list) and value:
-        value = value[0]
+    value = _one_word(name, config[found])
     if name == "model_type":
         note_msrt_only(context, str(value))
     where = context.options.hf_config_path or "config.json"
+    fault = typed(specs()[name], value)
+    if isinstance(fault, Mismatch):
+        return refused(f"{where}: {fault.message}", pynative=f"model.{name}", advice=fault.help, final=True)
     return written(Fate.DEFAULT, f"model.{reader_name(context, found)}", value, f"from {where}")
+
+
+def _one_word(name: str, value: Value) -> Value:
+    """The value as a pynative file has it: Hugging Face lists the one class of a model."""
+    return value[0] if name == "architectures" and isinstance(value, list) and len(value) == 1 else value
+
+
+def contradictions(context: Context) -> Iterator[str]:
+    """Keys that the file and the Hugging Face config give with different values, a phrase with both for each."""
+    config = context.options.hf_config or {}
+    for name, spec in specs().items():
+        here = next(
+            (value for one in spellings(name) if (value := context.graph.value(f"{SECTION}.{one}")) is not None), None
+        )
+        there = next((config[one] for one in spellings(name) if config.get(one) is not None), None)
+        if here is None or there is None or not _worth_writing(spec, there):
+            continue
+        if _one_word(name, here) != _one_word(name, there):
+            yield f"{name} is {shown(here)} in the file and {shown(there)} there"
 
 
 def _worth_writing(spec: Spec, value: Value) -> bool:
@@ -308,11 +356,11 @@ GENERATION = (
     "length_penalty_weight",
 )  # fmt: skip
 """Model keys of text generation."""
+_PER_TOKEN = "calculate_per_token_loss"
 _FUSION = "a fusion of graph mode; the same numbers"
 _LEGACY = "refused: it names a legacy class, and the file is not one of a legacy model"
 _UNSCALED = "carried; float16 without runner_wrapper is refused: it needs loss scaling"
 _UNREAD = "a key that no release reads is not carried: fate unknown"
-_FLOAT = "carried as a float: the readers refuse a whole number here"
 
 
 def _judged(
@@ -332,12 +380,11 @@ ROWS: tuple[Row, ...] = (
     _judged("model_type", _model_type, "carried; a note tells where MindFormers has no PyNative model of the type"),
     _judged("architectures", _architectures, "one word instead of a list of one; a longer list is refused"),
     _judged("compute_dtype", _compute_dtype, _UNSCALED, "10", effect=Effect.TRAINING),
+    vital(f"{SECTION}.{_PER_TOKEN}", PER_TOKEN, pynative=f"model.{_PER_TOKEN}", back=per_token_loss),
     *vital_section(f"{SECTION}.pet_config", "low-rank adapters: without them the whole model is trained"),
     _graph_only("use_seq_parallel", "parallel_config.use_seq_parallel decides; the readers refuse it here"),
     _graph_only("parallel_config", "the top-level parallel_config decides; the readers refuse it here"),
     _graph_only("parallel_config.*", "the top-level parallel_config decides; the readers refuse it here"),
-    _judged("attention_dropout", _dropout, _FLOAT, "10"),
-    _judged("hidden_dropout", _dropout, _FLOAT, "10"),
     _graph_only("offset", "layers per pipeline stage; the stages are folded", Effect.MEMORY, back=offset),
     _graph_only("pp_interleave_num", "virtual pipeline stages; the stages are folded", Effect.SPEED, (1,), interleave),
     _graph_only("use_attn_mask_compression", "a mask form of graph mode; the same numbers", Effect.MEMORY),

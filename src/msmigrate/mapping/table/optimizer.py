@@ -8,7 +8,8 @@ from msmigrate.mapping.back.settings import NEVER_CLIPS
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value, same
-from msmigrate.mapping.switches import spared, vital
+from msmigrate.mapping.switches import PER_TOKEN, spared, vital
+from msmigrate.mapping.table.callbacks import SKIPS
 from msmigrate.mapping.table.model import model_value
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value, spell
@@ -195,6 +196,10 @@ ROWS: tuple[Row, ...] = (
         effect=Effect.TRAINING,
     ),
     goes("runner_wrapper.local_norm", "logging only; training is the same"),
+    vital("runner_wrapper.calculate_per_token_loss", PER_TOKEN),
+    vital("runner_wrapper.use_skip_data_by_global_norm", SKIPS),
+    goes("runner_wrapper.global_norm_spike_threshold", "read only with use_skip_data_by_global_norm: True"),
+    goes("runner_wrapper.print_separate_loss", "logging only; the training loss is the same"),
     goes("runner_wrapper.enable_check_overflow", "PyNative mode takes every step"),
     vital("runner_wrapper.enable_global_norm", "an old name of clipping; write use_clip_grad and max_grad_norm"),
     judged("runner_wrapper.sens", None, None, _loss_scale, Fate.DROPPED, about=_SCALED, effect=Effect.TRAINING),

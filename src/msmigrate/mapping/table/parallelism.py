@@ -1,11 +1,11 @@
 """Rows of the manual's sections 5 and 11.4: how ranks share the work."""
 
-from msmigrate.mapping.back import schedule
+from msmigrate.mapping.back import pipeline, schedule
 from msmigrate.mapping.back import settings as back
 from msmigrate.mapping.back.context import always
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
-from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value
+from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value, turned_back
 from msmigrate.mapping.switches import spared
 from msmigrate.mapping.table.model import effective_value
 from msmigrate.yaml.nodes import Leaf
@@ -93,7 +93,7 @@ def _mode(context: Context, row: Row, leaf: Leaf) -> Outcome:
 
 def _gradients_mean(context: Context, row: Row, leaf: Leaf) -> Outcome:
     """Data-parallel mode adds gradients up unless told to average; the other modes average in the loss."""
-    data_parallel = context.graph.flag("use_parallel", True) and context.graph.integer("parallel.parallel_mode", 1) == 0
+    data_parallel = context.graph.flag("use_parallel", True) and context.parallel_mode == 0
     if leaf_value(leaf) is not False or not data_parallel or context.world().value == 1:
         return dropped("gradients are averaged, as in PyNative mode")
     return refused(
@@ -102,6 +102,7 @@ def _gradients_mean(context: Context, row: Row, leaf: Leaf) -> Outcome:
     )
 
 
+_OF_CONTEXT = "part of context_parallel, whose row decides"
 _PIECES = "a pipeline of sequence pieces; the stages are folded"
 _PARALLEL = "PyNative mode manages the parallel context itself"
 _TELLS = "it tells whether the degrees of parallel_config hold; where they do not, each is written as 1"
@@ -140,7 +141,7 @@ ROWS: tuple[Row, ...] = (
         "5.2",
         _pipeline,
         Fate.DROPPED,
-        back=always("parallel_config.pipeline_stage", 1, "PyNative mode holds all layers on every rank"),
+        back=pipeline.stage,
         about="folded: every rank holds all layers, and the devices become data-parallel ranks",
         effect=Effect.MEMORY,
     ),
@@ -150,6 +151,7 @@ ROWS: tuple[Row, ...] = (
         None,
         _context_parallel,
         Fate.DROPPED,
+        back=pipeline.context_parallel,
         effect=Effect.MEMORY,
         about="dropped at 1; refused above, for each rank would hold whole sequences",
     ),
@@ -158,8 +160,9 @@ ROWS: tuple[Row, ...] = (
     goes("parallel_config.optimizer_shard", _ALWAYS_SHARDED, None, Effect.MEMORY),
     spared("parallel_config.seq_split_num", _PIECES, Effect.SPEED, idle=(1,)),
     spared("parallel_config.mem_coeff", "a weight of graph mode's strategy search", Effect.SPEED),
-    goes("parallel_config.ulysses_degree_in_cp", "part of context_parallel, whose row decides"),
-    goes("parallel_config.context_parallel_algo", "part of context_parallel, whose row decides"),
+    goes("parallel_config.ulysses_degree_in_cp", _OF_CONTEXT, back=pipeline.ulysses_degree),
+    goes("parallel_config.context_parallel_algo", _OF_CONTEXT, back=pipeline.context_algorithm),
+    *(turned_back(f"parallelism.{name}", back) for name, back in pipeline.TURNED_BACK.items()),
     judged(
         "parallel.parallel_mode",
         None,

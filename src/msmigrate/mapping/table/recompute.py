@@ -9,8 +9,9 @@ from msmigrate.mapping.rows import Row, computed, derived, judged, leaf_value, t
 from msmigrate.mapping.switches import spared
 from msmigrate.mapping.table.model import effective_value, model_value
 from msmigrate.problems import UserError
+from msmigrate.wording import shown
 from msmigrate.yaml.nodes import Leaf
-from msmigrate.yaml.scalars import Value, spell
+from msmigrate.yaml.scalars import Value
 
 _KEY = "recompute_config.recompute"
 _SELECT = "recompute_config.select_recompute"
@@ -48,7 +49,7 @@ def chosen_layers(context: Context, key: str) -> list[int] | Outcome:
         return [] if all(isinstance(item, str) for item in value) else _from_counts(context, key, value)
     if value is not False and not (key == _SELECT and isinstance(value, dict)):
         raise UserError(
-            f"{context.graph.place(key)}: `{key}` is {spell(value)}; expected True, False or a list of layers per stage"
+            f"{context.graph.place(key)}: `{key}` is {shown(value)}; expected True, False or a list of layers per stage"
         )
     return []
 
@@ -64,7 +65,7 @@ def _from_counts(context: Context, key: str, value: Value) -> list[int] | Outcom
     stages = context.degree("pipeline_stage")
     interleave = _interleave(context)
     parts = cut(layers, stages, interleave, model_value(context, "offset") or 0)
-    counts = per_stage(value, stages, interleave, key)
+    counts = per_stage(value, stages, interleave, "the list")
     for problem in (parts, counts):
         if isinstance(problem, str):
             return refused(problem, pynative="recompute.full_recompute_layer", effect=Effect.MEMORY, final=True)

@@ -4,13 +4,12 @@ from msmigrate.mapping.back import schedule as back
 from msmigrate.mapping.back import settings
 from msmigrate.mapping.back.context import always
 from msmigrate.mapping.context import Context
-from msmigrate.mapping.outcome import Effect, Fate, Outcome, refused, written
-from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, renamed
-from msmigrate.mapping.schedule import BatchFactors, Result, steps_per_epoch, total_steps
+from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
+from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, renamed
+from msmigrate.mapping.schedule import BatchFactors, Result, global_batch, steps_per_epoch, total_steps
 from msmigrate.problems import UserError
-from msmigrate.yaml.scalars import spell
-
-MEGATRON_LOADERS = ("BlendedMegatronDatasetDataLoader",)
+from msmigrate.wording import counted, shown
+from msmigrate.yaml.nodes import Leaf
 
 
 def planned_steps(context: Context) -> Result | Outcome:
@@ -21,10 +20,8 @@ def planned_steps(context: Context) -> Result | Outcome:
         return _needs_world()
     samples = context.samples().value
     if not isinstance(samples, int):
-        sizes = graph.value("train_dataset.data_loader.sizes")
-        found = "is not in the file" if sizes is None else f"cannot be read off `sizes`, which is {spell(sizes)}"
         return refused(
-            f"the number of training samples {found}, and the steps follow from it",
+            f"the number of training samples {_missing_samples(context)}, and the steps follow from it",
             pynative="training.steps",
             advice="give it with --samples N, or the steps with --set training.steps=N",
             final=True,
@@ -34,7 +31,7 @@ def planned_steps(context: Context) -> Result | Outcome:
         batch.value,
         drop_remainder=graph.flag("train_dataset.drop_remainder", True),
         repeat=graph.positive("train_dataset.repeat", 1),
-        whole_batches_only=graph.value("train_dataset.data_loader.type") in MEGATRON_LOADERS,
+        whole_batches_only=context.megatron,
     )
     sink_size = graph.integer("runner_config.sink_size", 1)
     if sink_size == 0 or sink_size < -1:
@@ -48,12 +45,23 @@ def planned_steps(context: Context) -> Result | Outcome:
     return Result(steps.value, f"{per_epoch.arithmetic}; {steps.arithmetic}")
 
 
+def _missing_samples(context: Context) -> str:
+    """Why the file does not tell its number of samples, as the end of a sentence."""
+    sizes = context.graph.value("train_dataset.data_loader.sizes")
+    if sizes is None:
+        return "is not in the file"
+    if not context.megatron:
+        loader = context.graph.value("train_dataset.data_loader.type")
+        return f"is not in the file (`sizes` belongs to the Megatron loader, {shown(loader)} does not read it)"
+    return f"cannot be read off `sizes`, which is {shown(sizes)}"
+
+
 def _needs_world() -> Outcome:
     return refused(
         "parallel_mode is not semi-automatic, so the global batch is batch_size × devices, and the devices are not in "
         "the file",
         pynative="training.global_batch_size",
-        advice="give them with --world N",
+        advice="give their number with --world N",
         final=True,
     )
 
@@ -65,7 +73,7 @@ def stop_step(context: Context) -> int | None:
     given += [item.get("stop_step") for item in graph.callbacks() if item.get("type") == "TrainCallBack"]
     for stop in given:
         if stop is not None and (not isinstance(stop, int) or isinstance(stop, bool)):
-            raise UserError(f"{graph.document.source.name}: `stop_step` is {spell(stop)}; expected a whole number")
+            raise UserError(f"{graph.document.source.name}: `stop_step` is {shown(stop)}; expected a whole number")
     found = [stop for stop in given if isinstance(stop, int) and stop > 0]
     return min(found) if found else None
 
@@ -76,7 +84,7 @@ def _steps(context: Context) -> Outcome:
         return steps
     if steps.value < 1:
         return refused(
-            f"the run has {steps.value} steps ({steps.arithmetic})",
+            f"the run has {counted(steps.value, 'step')} ({steps.arithmetic})",
             pynative="training.steps",
             advice="check the sizes, the batch and sink_size, or give --samples N",
             final=True,
@@ -87,23 +95,44 @@ def _steps(context: Context) -> Outcome:
             Fate.COMPUTED,
             "training.steps",
             steps.value,
-            "optimizer steps of the whole run",
+            "optimizer steps of the whole run" + _followed(context),
             arithmetic=steps.arithmetic,
         )
     return written(
         Fate.COMPUTED,
         "training.steps",
         stop,
-        f"stop_step {stop} ends the run before its {steps.value} steps",
+        f"stop_step {stop} ends the run before its {steps.value} steps" + _followed(context),
         arithmetic=f"{steps.arithmetic}; min({steps.value}, {stop}) = {stop}",
     )
 
 
+def run_steps(context: Context) -> int | None:
+    """Optimizer steps of the run that is written, `--set` above the file; None where nothing tells them."""
+    outcome = context.derive(_STEPS)
+    steps = context.options.overrides.get(_STEPS, outcome.value if outcome is not None else None)
+    return steps if isinstance(steps, int) else None
+
+
+def _followed(context: Context) -> str:
+    """The keys that `--set` gives and the steps follow from, for the reason of the steps; empty without one."""
+    given = [key for key in (_BATCH, "train_dataset.dataloader.sizes") if key in context.options.overrides]
+    return f"; they follow --set {' and --set '.join(given)}" if given else ""
+
+
+def _repeat(context: Context, row: Row, leaf: Leaf) -> Outcome:
+    if context.megatron:
+        return dropped("the Megatron loader does not read it", pynative=row.pynative)
+    found = context.derive(_STEPS)
+    assert found is not None
+    return found
+
+
 def _global_batch(context: Context) -> Outcome:
-    batch = context.global_batch()
+    factors = context.batch_factors()
+    batch = global_batch(factors)
     if batch is None:
         return _needs_world()
-    factors = context.batch_factors()
     if factors.micro_batch_interleave_num > 1 and context.graph.given("use_legacy"):
         context.note(
             f"micro_batch_interleave_num {factors.micro_batch_interleave_num} multiplies the global batch, but graph "
@@ -167,7 +196,14 @@ ROWS: tuple[Row, ...] = (
     computed("runner_config.stop_step", _STEPS, None, back=back.stop_step),
     computed("callbacks[TrainCallBack].stop_step", _STEPS, None),
     goes("callbacks[TrainCallBack].type", "its stop_step decides training.steps"),
-    computed("train_dataset.repeat", _STEPS, None),
+    judged(
+        "train_dataset.repeat",
+        _STEPS,
+        None,
+        _repeat,
+        Fate.COMPUTED,
+        about="a factor of the steps of an epoch; dropped with the Megatron loader, which does not read it",
+    ),
     computed("train_dataset.data_loader.num_samples", _STEPS, None),
     derived(
         _STEPS,
@@ -176,7 +212,7 @@ ROWS: tuple[Row, ...] = (
         about="epochs × steps of an epoch (samples / global batch × repeat), rounded as sinking rounds, and no more "
         "than stop_step; refused where the samples are not known (--samples)",
     ),
-    computed("parallel_config.micro_batch_num", _BATCH, "2.2"),
+    computed("parallel_config.micro_batch_num", _BATCH, "2.2", back=back.micro_batch_num),
     computed("micro_batch_interleave_num", _BATCH, None),
     computed("runner_config.gradient_accumulation_steps", _BATCH, "appendix", back=back.accumulation),
     derived(

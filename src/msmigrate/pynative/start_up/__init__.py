@@ -7,12 +7,12 @@ config classes, trainer, mesh, recompute, schedule and model-config code of Mind
 from msmigrate.findings import Finding, Severity
 from msmigrate.pynative.check import Checked
 from msmigrate.pynative.load import config_of
-from msmigrate.pynative.start_up import loading, model, ranks, recompute, schedule
+from msmigrate.pynative.start_up import loading, model, ranks, recompute, schedule, training
 from msmigrate.pynative.start_up.rule import Facts, Problem, Rule, Setting
 
 __all__ = ["RULES", "Broken", "Facts", "Problem", "Rule", "Setting", "broken_rules", "start_up_findings"]
 
-RULES = (*loading.RULES, *recompute.RULES, *schedule.RULES, *ranks.RULES, *model.RULES)
+RULES = (*loading.RULES, *training.RULES, *recompute.RULES, *schedule.RULES, *ranks.RULES, *model.RULES)
 
 Broken = tuple[Rule, Problem]
 

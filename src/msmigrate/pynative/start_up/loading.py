@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from msmigrate.findings import Severity
 from msmigrate.options import Target
-from msmigrate.pynative.keys import Spec, is_open, nested_section, specs_of
+from msmigrate.pynative.keys import Spec, holds_integer, in_floats, is_open, nested_section, specs_of
 from msmigrate.pynative.sections import Config
 from msmigrate.pynative.start_up.rule import Facts, Problem, Rule
+from msmigrate.yaml.scalars import spell
 
 
 def _unknown_to_target(facts: Facts) -> Iterator[Problem]:
@@ -106,6 +107,16 @@ def _adapter_targets(facts: Facts) -> Iterator[Problem]:
         yield Problem((key,), f"`{key}` is no regular expression: {fault}")
 
 
+def _integers(facts: Facts) -> Iterator[Problem]:
+    """Whole numbers that the loader takes, and that the class behind the section refuses."""
+    for path, spec in specs_of(Config).items():
+        written = facts.written.get(path)
+        if written is None or not spec.key.no_integer or not holds_integer(written.value):
+            continue
+        message = f"`{path}` is {spell(written.value)}; the readers refuse an integer here"
+        yield Problem((path,), message, f"write {spell(in_floats(spec, written.value))}")
+
+
 def regex_fault(pattern: str) -> str | None:
     """Why a text is no regular expression, or None."""
     try:
@@ -124,4 +135,5 @@ RULES = (
     Rule("P025", "profiled-steps", _profiled_steps),
     Rule("P026", "adapter-without-base", _adapter_checkpoint, (Target.V2_1,)),
     Rule("P027", "adapter-targets", _adapter_targets, (Target.V2_1,)),
+    Rule("P028", "integer-for-float", _integers),
 )

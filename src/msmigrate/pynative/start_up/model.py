@@ -60,10 +60,7 @@ def _reader_names(facts: Facts) -> Iterator[Problem]:
 def _dropout(facts: Facts) -> Iterator[Problem]:
     for name in ("hidden_dropout", "attention_dropout"):
         written = facts.written.get(SECTION + name)
-        value = written.value if written is not None else 0.0
-        if not isinstance(value, float):
-            yield Problem(_paths(name), f"{name} is {value}, an integer; the readers refuse it", f"write {value}.0")
-        elif value == 1:
+        if written is not None and isinstance(written.value, float) and written.value == 1:
             yield Problem(_paths(name), f"{name} is 1.0; the readers take values below 1")
 
 
@@ -167,7 +164,7 @@ def _bias(facts: Facts) -> Iterator[Problem]:
 RULES = (
     Rule("P060", "model-name", _names),
     Rule("P061", "ignored-by-readers", _reader_names),
-    Rule("P062", "integer-dropout", _dropout),
+    Rule("P062", "dropout-of-all", _dropout),
     Rule("P063", "fused-swiglu", _fused_swiglu),
     Rule("P064", "heads-over-ranks", _heads),
     Rule("P065", "expert-groups", _groups),

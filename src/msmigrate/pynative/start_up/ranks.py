@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from msmigrate.findings import Severity
 from msmigrate.options import ExpertMesh, Target
 from msmigrate.pynative.start_up.rule import Facts, Problem, Rule, divisors
+from msmigrate.wording import counted
 
 SECTION = "parallelism."
 TENSOR, EXPERT, SHARD = SECTION + "tensor_parallel", SECTION + "expert_parallel", SECTION + "data_parallel_shard"
@@ -63,7 +64,8 @@ def _degrees(facts: Facts) -> Iterator[Problem]:
     product = found.degrees + (f" = {found.unit}" if "×" in found.degrees else "")
     key = TENSOR if facts.config.parallelism.tensor_parallel > 1 else EXPERT
     reading = f", by {READINGS[facts.setting.mesh]}" if facts.config.parallelism.expert_parallel > 1 else ""
-    message = f"{found.world} ranks are no multiple of {product}{reading}"
+    verb = "is" if found.world == 1 else "are"
+    message = f"{counted(found.world, 'rank')} {verb} no multiple of {product}{reading}"
     below = found.data * found.unit
     advice = f"nearest numbers of ranks: {f'{below} and ' if below else ''}{below + found.unit}"
     yield Problem((key, *DEGREES), message, f"{advice}; products that fit: {divisors(found.world)}")
@@ -82,7 +84,7 @@ def _shard(facts: Facts) -> Iterator[Problem]:
     used = _used_shard(found.data, wanted)
     message = (
         f"data_parallel_shard {wanted} does not divide data_parallel {found.data} "
-        f"({found.world} ranks / {found.degrees}): the readers shard over {used}"
+        f"({counted(found.world, 'rank')} / {found.degrees}): the readers shard over {used}"
     )
     advice = f"legal values: -1, {divisors(found.data)}"
     yield Problem((SHARD, *DEGREES), message, advice, Severity.WARNING)
@@ -115,7 +117,7 @@ def _batch(facts: Facts) -> Iterator[Problem]:
         return
     factors = (
         f"local_batch_size {training.local_batch_size} × data_parallel {found.data} "
-        f"({found.world} ranks / {found.degrees}) = {unit}"
+        f"({counted(found.world, 'rank')} / {found.degrees}) = {unit}"
     )
     keys = (GLOBAL, LOCAL, *DEGREES)
     if total < unit:
@@ -126,7 +128,7 @@ def _batch(facts: Facts) -> Iterator[Problem]:
     yield Problem(
         keys,
         f"global_batch_size {total} is not a multiple of {factors}"
-        + ("" if stops else f"; MindFormers 2.0 trains {below} samples a step and says nothing"),
+        + ("" if stops else f"; MindFormers 2.0 trains {counted(below, 'sample')} a step and says nothing"),
         f"nearest legal values: {below} and {below + unit}",
         Severity.ERROR if stops else Severity.WARNING,
     )
@@ -160,10 +162,12 @@ def _readings(facts: Facts) -> Iterator[Problem]:
 def _numbers(facts: Facts, mesh: ExpertMesh) -> str:
     found, training = split(facts, mesh), facts.config.training
     if not found.fits:
-        return f"{found.world} ranks do not fit {found.degrees}"
+        return f"{counted(found.world, 'rank')} {'does' if found.world == 1 else 'do'} not fit {found.degrees}"
     steps, rest = divmod(training.global_batch_size, training.local_batch_size * found.data)
     passes = (
-        f"{steps} accumulation steps" if rest == 0 else f"no whole number of accumulation steps ({steps}, {rest} over)"
+        counted(steps, "accumulation step")
+        if rest == 0
+        else f"no whole number of accumulation steps ({steps}, {rest} over)"
     )
     return f"data_parallel {found.data} and {passes}"
 
@@ -174,6 +178,6 @@ RULES = (
     Rule("P052", "shard-rounded", _shard, needs_world=True),
     Rule("P053", "expert-degree", _expert, needs_world=True),
     Rule("P054", "global-batch", _batch, needs_world=True),
-    Rule("P055", "global-batch-fits-no-ranks", _batch_on_no_ranks),
+    Rule("P055", "global-batch-fits-no-ranks", _batch_on_no_ranks, untrained=True),
     Rule("P056", "two-readings", _readings, needs_world=True),
 )

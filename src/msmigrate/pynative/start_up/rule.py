@@ -59,13 +59,17 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule with its stable code, the releases that have it, and whether it needs the number of ranks."""
+    """A rule with its stable code, the releases that have it, and whether it needs the number of ranks.
+
+    `untrained` tells that a reader which goes on trains something other than the file says: no conversion writes that.
+    """
 
     code: str
     name: str
     check: Callable[[Facts], Iterator[Problem]]
     targets: tuple[Target, ...] = BOTH
     needs_world: bool = False
+    untrained: bool = False
 
     def problems(self, facts: Facts) -> list[Problem]:
         """What breaks the rule; nothing where it does not hold or cannot be judged."""

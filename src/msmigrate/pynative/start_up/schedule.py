@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from msmigrate.findings import Severity
 from msmigrate.pynative.keys import specs_of
-from msmigrate.pynative.lr_scheduler import WARMING_UP, LrScheduler
+from msmigrate.pynative.lr_scheduler import ANNEALING, WARMING_UP, LrScheduler
 from msmigrate.pynative.start_up.rule import Facts, Problem, Rule
+from msmigrate.wording import counted
 
 SECTION = "lr_scheduler."
 TYPE = SECTION + "type"
@@ -43,6 +44,26 @@ def _ignored(facts: Facts) -> Iterator[Problem]:
         yield Problem((key, TYPE), message, "remove it or choose another type", Severity.WARNING)
 
 
+def _two_warmups(facts: Facts) -> Iterator[Problem]:
+    here = facts.config.lr_scheduler
+    if here.warmup_ratio is None or here.warmup_steps is None or here.type not in WARMING_UP:
+        return
+    resolved = counted(int(facts.config.training.steps * here.warmup_ratio), "step")
+    message = (
+        f"`{STEPS}` {here.warmup_steps} has no effect: `{RATIO}` {here.warmup_ratio:g} wins and gives {resolved} of "
+        f"{facts.config.training.steps}"
+    )
+    yield Problem((STEPS, RATIO, TYPE), message, "remove one of them", Severity.WARNING)
+
+
+def _no_rate(facts: Facts) -> Iterator[Problem]:
+    """A peak rate of 0: the readers take it, and nothing is learnt."""
+    here = facts.config.lr_scheduler
+    name = "base_lr" if here.type in ANNEALING else "learning_rate"
+    if getattr(here, name) == 0:
+        yield Problem((SECTION + name, TYPE), f"`{SECTION}{name}` is 0: nothing is learnt", None, Severity.WARNING)
+
+
 def _does_not_fall(facts: Facts) -> Iterator[Problem]:
     here = facts.config.lr_scheduler
     end = FALLING_END if here.lr_end is None else here.lr_end
@@ -77,4 +98,6 @@ RULES = (
     Rule("P041", "schedule-ignores-key", _ignored),
     Rule("P042", "schedule-does-not-fall", _does_not_fall),
     Rule("P043", "rate-is-no-number", _not_a_number),
+    Rule("P044", "warm-up-given-twice", _two_warmups),
+    Rule("P045", "rate-of-nothing", _no_rate),
 )
