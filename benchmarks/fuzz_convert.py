@@ -63,7 +63,8 @@ def mutant(text: str, draw: random.Random) -> str:
 
 
 CONFIG: dict[str, Value] = {
-    "model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "num_hidden_layers": 64, "hidden_size": 5120,
+    "model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "num_hidden_layers": 64,
+    "hidden_size": 5120,
 }  # fmt: skip
 OPTIONS = Options(samples=64000, allow_lossy=True, hf_config=CONFIG, hf_config_path="config.json")
 

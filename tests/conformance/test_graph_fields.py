@@ -58,6 +58,7 @@ VALUES: dict[str, object] = {
     "resume_or_finetune_checkpoint": "./saved",
     "runner_wrapper.scale_sense": 65536,
     "train_dataset.data_loader.config.random_seed": 99,
+    "train_dataset.data_loader.num_samples": 640,
     "train_dataset.mixup_op.cutmix_minmax": [0.1, 0.2],
 }
 """Values to ask with, where the first one met in real files is the default or fits no small file."""

@@ -110,7 +110,7 @@ def test_llama2_70b_has_the_width_that_it_was_trained_with() -> None:
 @pytest.mark.parametrize("factor", [".nan", ".inf", "-.inf"])
 def test_a_width_without_a_number(factor: str) -> None:
     text = edited(LLAMA, ("intermediate_size: 352", f"multiple_of: 256\n    ffn_dim_multiplier: {factor}"))
-    with pytest.raises(UserError, match="ffn_dim_multiplier.*expected a finite number"):
+    with pytest.raises(UserError, match=r"ffn_dim_multiplier.*expected a finite number"):
         converted(text, KNOWN)
 
 

@@ -69,7 +69,7 @@ class GraphFile:
         return value
 
     def number(self, path: str, default: float) -> float:
-        """A finite number; a text such as 5e-1, which only the reader's YAML takes for one, counts as the number meant."""
+        """A finite number; a text such as 5e-1, which YAML 1.1 does not take for one, counts as the number meant."""
         value = self.value(path, default)
         if isinstance(value, str) and is_unsafe_float(value):
             value = float(value)
