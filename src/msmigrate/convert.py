@@ -8,12 +8,12 @@ from msmigrate.decisions import Decisions, Writer, brought_in, containers, place
 from msmigrate.entries import Conversion, ConvertedAlreadyError, Entry, Mode
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.graph_file import Family, GraphFile, family_of, is_pynative, model_family
+from msmigrate.mapping.model_values import contradictions
 from msmigrate.mapping.outcome import UNTOLD, Effect, Fate, Outcome, refused
 from msmigrate.mapping.rows import Table, match
 from msmigrate.mapping.settle import added_by_set, carried_by_set, settle
 from msmigrate.mapping.spelling import Section, decides_training, is_known, misspelt, section_of
 from msmigrate.mapping.table import table_of
-from msmigrate.mapping.table.model import contradictions
 from msmigrate.options import Options
 from msmigrate.pynative import Config, specs_of
 from msmigrate.yaml.document import Document

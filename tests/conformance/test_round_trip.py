@@ -8,8 +8,8 @@ from test_graph_corpus import MCORE, converted, generous, paths_of
 
 from msmigrate.convert import Conversion, convert
 from msmigrate.mapping.back.context import plain
+from msmigrate.mapping.model_values import canonical
 from msmigrate.mapping.outcome import Fate
-from msmigrate.mapping.table.model import canonical
 from msmigrate.options import ExpertMesh, Options
 from msmigrate.pynative import Config, specs_of
 from msmigrate.report import report_object, totals

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from msmigrate.mapping.back.context import plain
 from msmigrate.mapping.context import Context
+from msmigrate.mapping.model_values import canonical
 from msmigrate.mapping.outcome import LEARNS, Carry, Effect, Fate, Outcome, dropped, refused
 from msmigrate.mapping.rows import Row
-from msmigrate.mapping.table.model import canonical
 from msmigrate.options import Options
 from msmigrate.pynative import Config, Spec, holds_integer, in_floats, specs_of
 from msmigrate.pynative.values import Mismatch, typed

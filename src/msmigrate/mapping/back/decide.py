@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from msmigrate.findings import nearest
 from msmigrate.mapping.back.context import BackContext
 from msmigrate.mapping.back.pynative_file import Declared, declared
+from msmigrate.mapping.model_values import SECTION
 from msmigrate.mapping.outcome import LEARNS, UNTOLD, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, Table
-from msmigrate.mapping.table.model import SECTION
 from msmigrate.pynative import Config, Spec, Use, asks_for_nothing, nested_section, specs_of
 from msmigrate.yaml.nodes import Leaf, Path, dotted
 

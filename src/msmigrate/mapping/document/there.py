@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from msmigrate.mapping.document.cells import READERS, by_section, cells, manual, received
 from msmigrate.mapping.document.markdown import NOTHING, code, default_of, heading, table, text, value
 from msmigrate.mapping.document.words import Words
+from msmigrate.mapping.model_values import SECTION, from_family, spellings
 from msmigrate.mapping.outcome import Carry, Effect, Fate
 from msmigrate.mapping.rows import Row, Table, Unknown
 from msmigrate.mapping.settle import spec_of
 from msmigrate.mapping.table import MCORE, SHARED, SUBJECTS
 from msmigrate.mapping.table.legacy import CLASS_DEFAULT
-from msmigrate.mapping.table.model import COMPLETED, SECTION, from_family, spellings
+from msmigrate.mapping.table.model import COMPLETED
 from msmigrate.pynative import Config, Model, Spec, nested_section, specs_of
 from msmigrate.pynative.families import ARCHITECTURES
 

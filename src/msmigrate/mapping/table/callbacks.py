@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from msmigrate.mapping.back.context import always
 from msmigrate.mapping.back.settings import expert_bias
 from msmigrate.mapping.context import Context
+from msmigrate.mapping.model_values import model_value
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused
 from msmigrate.mapping.rows import Row, goes, judged, leaf_value
 from msmigrate.mapping.switches import vital
-from msmigrate.mapping.table.model import model_value
 from msmigrate.problems import UserError
 from msmigrate.wording import shown
 from msmigrate.yaml.nodes import Leaf

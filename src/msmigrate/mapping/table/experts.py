@@ -2,9 +2,9 @@
 
 from msmigrate.mapping.back.settings import balancing
 from msmigrate.mapping.context import Context
+from msmigrate.mapping.model_values import SECTION, completion, model_value
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, refused, written
 from msmigrate.mapping.rows import Row, derived, judged, leaf_value
-from msmigrate.mapping.table.model import SECTION, completion, model_value
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import spell
 

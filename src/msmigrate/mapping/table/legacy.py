@@ -7,10 +7,11 @@ from msmigrate.findings import nearest
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.legacy_classes import ARCHITECTURES as CLASSES
 from msmigrate.mapping.legacy_classes import SECTION, Architecture, counterpart, named
+from msmigrate.mapping.model_values import canonical, note_msrt_only
 from msmigrate.mapping.outcome import UNTOLD, Carry, Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, derived, leaf_value
 from msmigrate.mapping.table.legacy_experts import EXPERT_ROWS
-from msmigrate.mapping.table.model import GENERATION, canonical, note_msrt_only
+from msmigrate.mapping.table.model import GENERATION
 from msmigrate.mapping.translated import architecture, gone, translated
 from msmigrate.pynative.families import ARCHITECTURES, READER_DEFAULTS
 from msmigrate.yaml.nodes import Leaf

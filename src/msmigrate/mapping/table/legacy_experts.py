@@ -2,9 +2,9 @@
 
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.legacy_classes import MIXTURE, Architecture
+from msmigrate.mapping.model_values import canonical
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, carried, dropped, refused, written
 from msmigrate.mapping.rows import Row, derived, leaf_value
-from msmigrate.mapping.table.model import canonical
 from msmigrate.mapping.translated import architecture, gone, translated
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value, spell

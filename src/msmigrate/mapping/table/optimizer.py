@@ -6,11 +6,11 @@ from msmigrate.mapping.back import settings as back
 from msmigrate.mapping.back.context import always
 from msmigrate.mapping.back.settings import NEVER_CLIPS
 from msmigrate.mapping.context import Context
+from msmigrate.mapping.model_values import model_value
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value, same
 from msmigrate.mapping.switches import PER_TOKEN, spared, vital
 from msmigrate.mapping.table.callbacks import SKIPS
-from msmigrate.mapping.table.model import model_value
 from msmigrate.yaml.nodes import Leaf
 from msmigrate.yaml.scalars import Value, spell
 

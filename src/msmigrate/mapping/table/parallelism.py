@@ -4,10 +4,10 @@ from msmigrate.mapping.back import pipeline, schedule
 from msmigrate.mapping.back import settings as back
 from msmigrate.mapping.back.context import always
 from msmigrate.mapping.context import Context
+from msmigrate.mapping.model_values import effective_value
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, default_of, derived, goes, judged, leaf_value, turned_back
 from msmigrate.mapping.switches import spared
-from msmigrate.mapping.table.model import effective_value
 from msmigrate.yaml.nodes import Leaf
 
 _RESET = "use_parallel or parallel_mode reset it to 1"

@@ -4,10 +4,10 @@ from msmigrate.mapping.back import recompute as back
 from msmigrate.mapping.back.recompute import ATTENTION, COMMUNICATION, MANUAL_COMMUNICATION
 from msmigrate.mapping.context import Context
 from msmigrate.mapping.layers import MOST_LAYERS, cut, first_of_each, per_stage, ranges
+from msmigrate.mapping.model_values import effective_value, model_value
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.rows import Row, computed, derived, judged, leaf_value, turned_back
 from msmigrate.mapping.switches import spared
-from msmigrate.mapping.table.model import effective_value, model_value
 from msmigrate.problems import UserError
 from msmigrate.wording import shown
 from msmigrate.yaml.nodes import Leaf
