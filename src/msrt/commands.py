@@ -22,7 +22,7 @@ from msmigrate.interrupts import INTERRUPTED, raise_on_interrupt
 from msmigrate.options import ExpertMesh
 from msmigrate.problems import Exit, UsageError, UserError
 from msmigrate.streams import print_result, say
-from msrt.streams import result
+from msrt.streams import result, still_read
 
 app = typer.Typer(
     name="msrt",
@@ -65,13 +65,19 @@ def train(
     output: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of the run's files (default ./output/<config's stem>).")
     ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|PATH", help="Go on from a checkpoint; auto: from the newest one in checkpoint.save_path."
+        ),
+    ] = None,
     workers: Annotated[int | None, typer.Option(hidden=True, min=1)] = None,
     expert_mesh: Annotated[
         ExpertMesh, typer.Option(help="How expert_parallel enters the number of ranks.")
     ] = ExpertMesh.PRODUCT,
     debug: Debug = False,
 ) -> None:
-    """Train a model from scratch.
+    """Train a model, from scratch or on from a checkpoint.
 
     Example: msrt train guide/pynative.yaml --set training.steps=20 --output runs/first
     """
@@ -83,6 +89,8 @@ def train(
         _needs_extra("mindspore", "numpy", "matplotlib", "tensorboardX")
         if output == "":
             raise UsageError("--output is empty; name a folder for the run's files.")
+        if resume == "":
+            raise UsageError("--resume is empty; name a checkpoint, or write auto.")
         world = world_of(os.environ) if workers is None else workers
         checked = check_config(config, _pairs(overrides or []), world, expert_mesh)
         for sentence in checked.notes:
@@ -95,7 +103,9 @@ def train(
             from msrt.train.run import run_training
 
             raise_on_interrupt()
-            run_training(checked, config_file=config, output=folder, console=Console(stderr=True), note=_note)
+            run_training(
+                checked, config_file=config, output=folder, console=Console(stderr=True), note=_note, resume=resume
+            )
 
 
 @app.command("make-data")
@@ -104,7 +114,8 @@ def make_data(
         list[str],
         typer.Argument(
             metavar="INPUT…",
-            help="Folders, .txt (one document each), .jsonl (one document a line), also .gz; - reads text from stdin.",
+            help="Folders (all but what begins with a dot), .txt (one document each), .jsonl (one document a line), "
+            "also .gz; - reads text from stdin.",
         ),
     ],
     prefix: Annotated[str, typer.Option("-o", metavar="PREFIX", help="Writes PREFIX.bin and PREFIX.idx.")],
@@ -147,7 +158,8 @@ def make_data(
         if made.eod is not None:
             _note(f"documents end with the token {made.eod}: write it in train_dataset.dataloader.config.eod.")
         documents = "1 document" if made.documents == 1 else f"{made.documents} documents"
-        result("\n".join([f"{documents}, {made.tokens} tokens ({made.dtype})", *map(_path, made.files)]))
+        tokens = "1 token" if made.tokens == 1 else f"{made.tokens} tokens"
+        result("\n".join([f"{documents}, {tokens} ({made.dtype})", *map(_path, made.files)]))
 
 
 @app.command()
@@ -157,10 +169,15 @@ def compare(
     tolerance: Annotated[
         float, typer.Option(min=0, help="The largest relative difference of loss, grad_norm and lr; 0: equal bits.")
     ] = 0.0,
+    common_steps: Annotated[
+        bool, typer.Option("--common-steps", help="Judge the steps that both have; else one lacking step is a no.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every step as JSON.")] = False,
     debug: Debug = False,
 ) -> None:
     """Compare two runs step by step: status 0 when they are the same within the tolerance, 1 when not.
+
+    Runs of which no loss is a finite number are never the same: they prove nothing.
 
     Example: msrt compare output/one_rank output/four_ranks --tolerance 1e-5
     """
@@ -171,7 +188,7 @@ def compare(
         if not math.isfinite(tolerance):
             raise UsageError(f"--tolerance is {tolerance}; expected a finite number, such as 1e-5.")
         raise_on_interrupt()
-        found = compare_runs(left, right, tolerance, _note)
+        found = compare_runs(left, right, tolerance, _note, common_only=common_steps)
         result(comparison_json(found) if as_json else comparison_text(found))
         if not found.same:
             raise typer.Exit(Exit.NO)
@@ -276,6 +293,8 @@ def generate(
         sampler = Sampler(temperature, top_p, seed)
         for piece in continue_text(model, _utf8("--prompt", prompt), tokens=tokens, sampler=sampler, note=_note):
             print_result(piece.encode())
+            if not still_read():
+                return
         result("")
 
 
@@ -285,7 +304,14 @@ def probe(
     given: Annotated[
         Path, typer.Option("--input", metavar="FILE.safetensors", help="input_ids; also labels, loss_mask.")
     ],
-    target: Annotated[Path, typer.Option("-o", metavar="FILE.safetensors", help="Gets logits, losses and more.")],
+    target: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            metavar="FILE.safetensors",
+            help="Gets logits, losses and more; replaces an earlier file, but none that is read.",
+        ),
+    ],
     config: Annotated[str | None, typer.Option(metavar="PYNATIVE.yaml", help=_MODEL_OF_CONFIG)] = None,
     workers: Annotated[int, typer.Option(hidden=True, min=1)] = 1,
     hidden: Annotated[bool, typer.Option("--hidden", help="Add hidden states and router values.")] = False,
@@ -301,13 +327,17 @@ def probe(
             raise UserError(f"--workers is {workers}; probe runs on one rank: leave it out.")
         _prepare_for_models()
         from msrt.exchange.source import open_source
-        from msrt.inference.output import write_output
+        from msrt.inference.length import note_length
+        from msrt.inference.output import refuse_what_is_read, write_output
         from msrt.inference.probe import probe as ask
         from msrt.inference.probe import read_input
 
         raise_on_interrupt()
+        refuse_what_is_read(target, given, config, model)
         tokens = read_input(given)
-        answers = ask(open_source(model, config).load(), tokens, hidden=hidden, grads=grads)
+        source = open_source(model, config)
+        note_length(source.config, tokens.input_ids.shape[1], "the input", _note)
+        answers = ask(source.load(), tokens, hidden=hidden, grads=grads)
         write_output(target, answers)
         result(f"{len(answers)} tensors\n{_path(target)}")
 
@@ -327,7 +357,7 @@ def _reporting(debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         say(str(error) or "Interrupted.")
-        raise typer.Exit(INTERRUPTED) from error
+        raise typer.Exit(getattr(error, "status", INTERRUPTED)) from error
 
 
 def _prepare_for_models() -> None:

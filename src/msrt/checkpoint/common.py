@@ -2,23 +2,50 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msmigrate.problems import UnreadableError
 from msmigrate.pynative import Model
 
 MODEL = "model"
+TRAINING = "training"
 COPIES = "copies"
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a run had come, and what must be the same in the run that goes on.
+
+    `updates` counts the optimizer's, fewer than `step` when steps were skipped, of which the last `skipped_in_a_row`.
+    `settings` are leaves of the config by dotted path, to tell of what has changed.
+    """
+
+    run_id: str
+    step: int
+    consumed_samples: int
+    updates: int
+    skipped_in_a_row: int
+    optimizer: str
+    global_batch_size: int
+    seq_length: int
+    seed: int
+    settings: Mapping[str, object]
+
+
 def common_of(
-    step: int, section: Model | None, *, global_batch_size: int = 0, copies: Sequence[str] = ()
+    step: int,
+    section: Model | None,
+    *,
+    global_batch_size: int = 0,
+    copies: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> dict[str, object]:
     """The content of common.json after `step` optimizer steps, MindFormers' keys first.
 
     `section` is the `model:` section of the pynative.yaml, every key, None for weights that were imported without one:
     their model is in the config.json that is kept with them. `copies` are Hugging Face tensors that came along as
-    copies of others.
+    copies of others. `progress` is what a run needs to go on.
     """
     return {
         "epoch_num": 0,
@@ -28,7 +55,27 @@ def common_of(
         "global_batch_size": global_batch_size,
         MODEL: None if section is None else dataclasses.asdict(section),
         COPIES: list(copies),
+        "consumed_samples": 0 if progress is None else progress.consumed_samples,
+        TRAINING: None if progress is None else dataclasses.asdict(progress),
     }
+
+
+def progress_in(common: Mapping[str, object], source: str) -> Progress | None:
+    """The progress in common.json, None for weights that were imported; `source` is the file's name for the message.
+
+    Raises UnreadableError when it is not what `common_of` gives.
+    """
+    given = common.get(TRAINING)
+    if given is None:
+        return None
+    kinds = {field.name: type_ for field, type_ in zip(dataclasses.fields(Progress), _KINDS, strict=True)}
+    if not isinstance(given, dict) or {name: type(value) for name, value in given.items()} != kinds:
+        raise UnreadableError(f"{source} does not say how far training had come; it was written by another version.")
+    return Progress(**given)
+
+
+_KINDS = (str, int, int, int, int, str, int, int, int, dict)
+"""The types of `Progress`'s fields in JSON."""
 
 
 def copies_in(common: Mapping[str, object]) -> frozenset[str]:

@@ -14,6 +14,10 @@ HF_FILES = "hf"
 """In an iteration's folder: config.json, tokenizer and the like of the Hugging Face folder it was imported from."""
 
 
+OPTIMIZER_STATE = ("adam_m.", "adam_v.", "muon_m.", "main_param.")
+"""What the names of optimizer state begin with; the rest is the parameter's name. MindFormers' names but for Muon's."""
+
+
 def iteration_name(step: int) -> str:
     """The folder of a step."""
     return f"iteration_{step:08d}"
@@ -21,7 +25,29 @@ def iteration_name(step: int) -> str:
 
 def model_file(prefix: str | None, rank: int, world: int) -> str:
     """The file with one rank's weights."""
-    return f"{prefix + '-' if prefix else ''}model-{rank:07d}-{world:07d}.safetensors"
+    return _file(prefix, "model", rank, world)
+
+
+def optimizer_file(prefix: str | None, rank: int, world: int) -> str:
+    """The file with one rank's optimizer state."""
+    return _file(prefix, "opt", rank, world)
+
+
+def _file(prefix: str | None, kind: str, rank: int, world: int) -> str:
+    return f"{prefix + '-' if prefix else ''}{kind}-{rank:07d}-{world:07d}.safetensors"
+
+
+def is_optimizer_state(tensor: str) -> bool:
+    """Whether a tensor of that name is optimizer state, not a weight."""
+    return tensor.startswith(OPTIMIZER_STATE)
+
+
+def iterations(root: Path) -> list[int]:
+    """The steps whose folders are in `root`, in ascending order; none where there is no such folder."""
+    if not root.is_dir():
+        return []
+    found = (re.fullmatch("iteration_([0-9]{8})", path.name) for path in root.iterdir())
+    return sorted(int(match[1]) for match in found if match is not None)
 
 
 def is_checkpoint(path: Path) -> bool:

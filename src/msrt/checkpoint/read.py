@@ -11,7 +11,7 @@ import numpy as np
 
 from msmigrate.problems import UnreadableError
 from msmigrate.yaml.source import shown_path
-from msrt.checkpoint.layout import COMMON, HF_FILES, METADATA, iteration_folder
+from msrt.checkpoint.layout import COMMON, HF_FILES, METADATA, is_optimizer_state, iteration_folder
 from msrt.checkpoint.metadata import FileInfo, Metadata, TensorInfo
 from msrt.weights.safetensors import STORED, Raw, StoredTensor, read_header
 
@@ -30,6 +30,16 @@ class Checkpoint:
     def hf_files(self) -> Path:
         """Where the small files of the Hugging Face folder are, if the weights came from one."""
         return self.folder / HF_FILES
+
+    @property
+    def weights(self) -> dict[str, TensorInfo]:
+        """The tensors that are parameters."""
+        return {name: info for name, info in self.metadata.tensors.items() if not is_optimizer_state(name)}
+
+    @property
+    def has_optimizer_state(self) -> bool:
+        """Whether training can go on from here."""
+        return any(map(is_optimizer_state, self.metadata.tensors))
 
     def raw(self, name: str) -> Raw:
         """The values of a tensor as its type stores them, put together from its pieces."""

@@ -38,15 +38,22 @@ class TensorFile:
 
 
 def write_checkpoint(
-    root: Path, step: int, files: Sequence[TensorFile], common: Mapping[str, object], hf_files: Mapping[str, bytes]
+    root: Path,
+    step: int,
+    files: Sequence[TensorFile],
+    common: Mapping[str, object],
+    hf_files: Mapping[str, bytes],
+    *,
+    replace: bool = False,
 ) -> Path:
     """Adds the iteration of `step` to the checkpoint `root`, then names it in the tracker; returns its folder.
 
-    `common` becomes common.json; `hf_files` are kept beside it by their names. Raises UnreadableError when the folder
-    is there already or cannot be written; then nothing of it stays.
+    `common` becomes common.json; `hf_files` are kept beside it by their names. A folder that is there
+    already is an UnreadableError, or goes when the new one is complete (`replace`). Raises UnreadableError also when it
+    cannot be written; then nothing of it stays.
     """
     target = root / iteration_name(step)
-    with whole_folder(target) as folder:
+    with whole_folder(target, replace=replace) as folder:
         held: dict[str, FileInfo] = {}
         for file in files:
             digest = write_safetensors(folder / file.name, [piece.spec for piece in file.pieces], file.values)

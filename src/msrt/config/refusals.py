@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msmigrate.mapping.schedule import warmup_ratio
 from msmigrate.pynative import Config, Use, asks_for_nothing, nested_section, specs_of
 from msmigrate.pynative.families import ARCHITECTURES
-from msmigrate.pynative.sections import Optimizer
+from msmigrate.pynative.sections import Checkpoint, Optimizer
 from msrt.config.degrees import ranks
 from msrt.config.problem import Place, Problem, shown
 from msrt.config.schedule import warmup_steps
@@ -55,9 +55,9 @@ def value_at(config: Config, path: str) -> object:
 def _not_built(config: Config, world: int) -> Iterator[Problem]:
     if world > 1:
         yield Problem("", f"this run has {ranks(world)}; training on several ranks is not there yet. Start it with 1.")
-    if config.checkpoint.load_path:
-        message = f"is {config.checkpoint.load_path!r}; loading checkpoints is not there yet. Set it to ''."
-        yield Problem("checkpoint.load_path", message)
+    prefix = config.checkpoint.prefix or ""
+    if "/" in prefix or "\0" in prefix:
+        yield Problem("checkpoint.prefix", f"is {prefix!r}; it begins the names of files: write one without '/'.")
 
 
 def _without_effect(given: Mapping[str, Place]) -> Iterator[str]:
@@ -81,8 +81,7 @@ def _other_optimizers_keys(config: Config, given: Mapping[str, Place]) -> Iterat
 
 
 def _remarks(config: Config) -> Iterator[str]:
-    if config.checkpoint.enable_save:
-        yield "checkpoint.enable_save is true, but msrt writes no checkpoints yet."
+    yield from _checkpoint_remarks(config.checkpoint)
     if config.recompute.mode != "None" or config.recompute_comm.enable:
         yield "recompute changes memory, not numbers; this run keeps all activations."
     yield from _model_remarks(config)
@@ -102,6 +101,32 @@ def _remarks(config: Config) -> Iterator[str]:
         )
 
 
+def _checkpoint_remarks(section: Checkpoint) -> Iterator[str]:
+    if section.enable_save and not section.save_path:
+        yield (
+            "checkpoint.save_path is empty, at which MindFormers stops; checkpoints go to `checkpoints` in the run's "
+            "folder."
+        )
+    if section.enable_save and section.no_save_optim:
+        yield (
+            "checkpoint.no_save_optim is true: checkpoints of this run have no optimizer state, and training cannot go "
+            "on from them."
+        )
+    if section.load_path and section.no_load_optim:
+        yield (
+            f"checkpoint.no_load_optim is true: of {section.load_path} only the weights are loaded; step, learning "
+            "rate and data start from the beginning."
+        )
+    shares = (
+        ("remove_redundancy", section.enable_save and section.remove_redundancy),
+        ("load_balanced", section.load_path and section.load_balanced),
+        ("load_worker_number", section.load_path and section.load_worker_number > 1),
+    )
+    idle = [f"checkpoint.{name}" for name, given in shares if given]
+    if idle:
+        yield f"without effect on one rank: {', '.join(idle)}."
+
+
 def _model_remarks(config: Config) -> Iterator[str]:
     model, seq_length = config.model, config.train_dataset.dataloader.config.seq_length
     expected = ARCHITECTURES.get(model.model_type or "")
@@ -111,7 +136,16 @@ def _model_remarks(config: Config) -> Iterator[str]:
         yield "model.initializer_range is 0: all matrices start at 0, and most of them get no gradient."
     longest = model.max_position_embeddings
     if longest is not None and longest < seq_length and model.position_embedding_type != "yarn":
+        yield beyond_positions(longest, f"the seq_length {seq_length} of the data")
+    if model.seq_length is not None and model.seq_length > seq_length:
         yield (
-            f"model.max_position_embeddings is {longest}, below the seq_length {seq_length} of the data; later "
-            "positions are rotated like the others."
+            f"model.seq_length is {model.seq_length}, and train_dataset.dataloader.config.seq_length {seq_length}: the "
+            f"model sees no sequence above {seq_length} tokens."
         )
+
+
+def beyond_positions(longest: int, sequence: str) -> str:
+    """The note on a `sequence` that is longer than `longest`, the model's max_position_embeddings."""
+    return (
+        f"model.max_position_embeddings is {longest}, below {sequence}; later positions are rotated like the others."
+    )

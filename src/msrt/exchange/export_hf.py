@@ -81,7 +81,7 @@ def _parameters(source: Source, checkpoint: Checkpoint) -> list[_Parameter]:
     prepare()
     model: Any = empty_model(source.config)
     cells = dict(model.parameters_and_names())
-    stored = checkpoint.metadata.tensors
+    stored = checkpoint.weights
     shapes = {name: tuple(parameter.shape) for name, parameter in cells.items()}
     refuse_misfits(shapes, {name: info.shape for name, info in stored.items()}, shown_path(str(checkpoint.folder)))
     copied = copies_in(checkpoint.common)
@@ -139,7 +139,7 @@ def _small_files(source: Source, checkpoint: Checkpoint, note: Callable[[str], N
         return files
     section = model_section(checkpoint.common, shown_path(str(checkpoint.folder / COMMON)))
     assert section is not None
-    kinds = [info.dtype for info in checkpoint.metadata.tensors.values()]
+    kinds = [info.dtype for info in checkpoint.weights.values()]
     values = made_config(section, _TORCH[max(set(kinds), key=kinds.count)])
     differences = other_arithmetic(source.config, config_from_hf(values))
     if differences:

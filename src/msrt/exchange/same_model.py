@@ -24,8 +24,8 @@ OF_POSITIONS = frozenset({"rope_scaling", "max_position_embeddings", "original_m
 
 _NOT_COMPUTED = frozenset(
     {
-        "balance", "bias_update_rate", "max_sequence", "precision", "initializer_range", "mtp_loss_scaling_factor",
-        "remarks",
+        "balance", "bias_update_rate", "max_sequence", "max_positions", "precision", "initializer_range",
+        "mtp_loss_scaling_factor", "remarks",
     }
 )  # fmt: skip
 """Fields of a family's config that change no logit."""

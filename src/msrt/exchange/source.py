@@ -105,7 +105,7 @@ def _own_config(checkpoint: Checkpoint) -> ModelConfig:
 
 def _fill(parameters: Mapping[str, Any], checkpoint: Checkpoint) -> None:
     """Loads every parameter from the checkpoint's tensors, which must be the same ones."""
-    stored, shown = checkpoint.metadata.tensors, shown_path(str(checkpoint.folder))
+    stored, shown = checkpoint.weights, shown_path(str(checkpoint.folder))
     shapes = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
     refuse_misfits(shapes, {name: info.shape for name, info in stored.items()}, shown)
     for name, parameter in parameters.items():

@@ -1,6 +1,6 @@
 """What every model family offers to the trainer and the probe."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -68,6 +68,10 @@ class TrainableModel(Protocol):
 
     def trainable_params(self) -> Sequence[Parameter]:
         """The parameters that the optimizer trains, in the network's order."""
+        ...
+
+    def parameters_and_names(self) -> Iterable[tuple[str, Parameter]]:
+        """All parameters by PyNative name, also those that no optimizer trains."""
         ...
 
 

@@ -47,6 +47,8 @@ class DecoderConfig:
     """Standard deviation of the initial weights."""
     max_sequence: int | None = None
     """Longest sequence taken; None for no bound."""
+    max_positions: int | None = None
+    """max_position_embeddings, where a longer sequence is worth a note; None for no bound."""
     precision: Precision = FLOAT32
     """The types the config asks for. Training gives them to the network; other uses compute in float32."""
     remarks: tuple[str, ...] = ()

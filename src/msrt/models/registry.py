@@ -51,7 +51,10 @@ def unknown_family(model_type: object) -> str | None:
 
 def config_from_hf(values: Mapping[str, object]) -> ModelConfig:
     """The model of a Hugging Face config.json, in transformers' arithmetic. Raises UserError for what msrt lacks."""
-    return _family(values.get("model_type"), "model_type").from_hf(values)
+    from msrt.models.hf import own_names
+
+    with own_names(values):
+        return _family(values.get("model_type"), "model_type").from_hf(values)
 
 
 def config_from_model_section(model: ModelSection) -> ModelConfig:

@@ -6,6 +6,9 @@ from msmigrate.problems import UserError
 from msrt.config.problem import shown
 from msrt.nn.rotary import Llama3, RotarySpec, Yarn, transformers_amplitude
 
+LARGEST = 1e30
+"""Of a number: products of settings stay finite in float32."""
+
 KINDS = ("default", "linear", "llama3", "yarn")
 
 
@@ -20,10 +23,11 @@ def transformers_rotary(
     theta = number(settings, "rope_theta", theta)
     kind = settings.get("rope_type", settings.get("type", "default"))
     if kind not in KINDS:
-        raise UserError(f"rope_scaling has the type {shown(kind)}; computed here are {', '.join(KINDS)}.")
+        raise UserError(f"model.rope_scaling has the type {shown(kind)}; computed here are {', '.join(KINDS)}.")
     if number(settings, "partial_rotary_factor", 1.0) != 1.0:
         raise UserError(
-            f"rope_scaling has partial_rotary_factor {settings['partial_rotary_factor']}; heads are rotated whole here."
+            f"model.rope_scaling has partial_rotary_factor {settings['partial_rotary_factor']}; heads are rotated whole "
+            "here."
         )
     if kind == "default":
         return RotarySpec(dim, theta)
@@ -35,7 +39,7 @@ def transformers_rotary(
         low, high = (required_number(settings, name) for name in ("low_freq_factor", "high_freq_factor"))
         return RotarySpec(dim, theta, Llama3(factor, length, low, high))
     if settings.get("truncate") is False:
-        raise UserError("rope_scaling has truncate: false; YaRN's bounds are whole lanes here.")
+        raise UserError("model.rope_scaling has truncate: false; YaRN's bounds are whole lanes here.")
     mscale, all_dim = number(settings, "mscale", 0.0), number(settings, "mscale_all_dim", 0.0)
     amplitude = number(settings, "attention_factor", transformers_amplitude(factor, mscale, all_dim))
     length = int(number(settings, "original_max_position_embeddings", max_position_embeddings))
@@ -56,12 +60,21 @@ def number(settings: Mapping[str, object], name: str, default: float) -> float:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"The rotary setting {name} is {shown(value)}; it must be a number.")
+    if not -LARGEST <= value <= LARGEST:  # NaN is not either
+        raise UserError(f"The rotary setting {name} must be a finite number of at most {LARGEST:g}.")
     return float(value)
+
+
+def positive(settings: Mapping[str, object], name: str, value: float) -> float:
+    """`value`, that of the setting `name`. Raises UserError unless it is above 0."""
+    if value <= 0:
+        raise UserError(f"The rotary setting {name} is {value:g}; it must be above 0.")
+    return value
 
 
 def required_number(settings: Mapping[str, object], name: str) -> float:
     """The number `name`. Raises UserError when it is missing."""
     if settings.get(name) is None:
         kind = settings.get("rope_type", settings.get("type"))
-        raise UserError(f"The rotary settings (rope_scaling) have no {name}, which the type {kind!r} needs.")
+        raise UserError(f"The rotary settings (model.rope_scaling) have no {name}, which the type {kind!r} needs.")
     return number(settings, name, 0.0)

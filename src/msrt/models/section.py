@@ -110,6 +110,11 @@ def precision(model: Model, *, experts: bool) -> Precision:
     )
 
 
+def longest_positions(model: Model) -> int | None:
+    """max_position_embeddings where it bounds the sequences; with YaRN it is their length before scaling."""
+    return None if model.position_embedding_type == "yarn" else model.max_position_embeddings
+
+
 def _shared_width(shape: ExpertShape, model: Model) -> int:
     if shape.n_shared_experts == 0:
         return 0

@@ -1,6 +1,7 @@
 """The sizes of a model under their Hugging Face names: read with their types, and what must hold between them."""
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,13 @@ from msmigrate.pynative.keys import specs_of
 from msmigrate.pynative.model import Model
 from msrt.config.problem import shown
 from msrt.models.config import Sizes
+
+
+LARGEST = 2**31 - 1
+"""The largest size: numbers of rows and columns are 32-bit integers where they are computed with."""
+
+MOST_LAYERS = 10_000
+"""Layers are listed one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +55,7 @@ class Shape:
         ]
         if not problems:
             shape = cls(**given)  # type: ignore[arg-type]  # _fits has checked the types
-            problems = list(shape.problems())
+            problems = list(shape.beyond_bounds()) or list(shape.problems())
         if problems:
             raise UserError("\n".join(problems))
         return shape
@@ -59,6 +67,22 @@ class Shape:
             num_hidden_layers=self.num_hidden_layers, rms_norm_eps=self.rms_norm_eps,
             tie_word_embeddings=self.tie_word_embeddings, initializer_range=self.initializer_range,
         )  # fmt: skip
+
+    def beyond_bounds(self) -> Iterator[str]:
+        """One sentence for each number that is not finite, below the least that its key takes, or beyond measure."""
+        specs, hints = specs_of(Model), typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value, spec = getattr(self, field.name), specs.get(field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            most = MOST_LAYERS if field.name == "num_hidden_layers" else LARGEST
+            least = spec.key.minimum if spec is not None and hints[field.name] is float else None
+            if isinstance(value, float) and not math.isfinite(value):
+                yield f"model.{field.name} is {value}; it must be a finite number."
+            elif value > most:
+                yield f"model.{field.name} is {_short(value)}; it must be at most {most:,}."
+            elif least is not None and value < least:
+                yield f"model.{field.name} is {value}; it must be at least {least:g}."
 
     def problems(self) -> Iterator[str]:
         """One sentence for each relation that does not hold."""
@@ -81,6 +105,11 @@ def _defaults(model_type: str) -> dict[str, object]:
     """The family's defaults by the names of the model section, whichever alias the family spells them with."""
     canonical = {alias: name for name, spec in specs_of(Model).items() for alias in spec.key.aliases}
     return {canonical.get(name, name): value for name, value in FAMILY_DEFAULTS[model_type].items()}
+
+
+def _short(value: float) -> str:
+    """A number of a message's length; Python writes out no integer of thousands of digits."""
+    return f"{value:,}" if value < 10**30 else f"an integer of about {int(math.log10(value))} digits"
 
 
 def _fits(value: object, annotation: object) -> bool:

@@ -6,7 +6,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
-from msrt.optim.flat import FlatParameters, Vector
+from msrt.optim.flat import FlatParameters, Slot, Vector
 
 
 class AdamW:
@@ -31,6 +31,16 @@ class AdamW:
             _shared(vector, name)
             for vector, name in ((flat.values[: flat.joint], "flat"), (self.first, "adam_m"), (self.second, "adam_v"))
         ]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The two moments."""
+        segments = self.flat.segments[: len(self.flat.segments) - len(self.flat.apart)]
+        return (Slot("adam_m", self.first, segments), Slot("adam_v", self.second, segments))
+
+    def go_on_from(self, updates: int) -> None:
+        """Count on from `updates`, which the bias corrections depend on."""
+        self.updates = updates
 
     def update(self, learning_rate: float) -> None:
         """Apply the gradients in `flat.gradients` with the rate of this step, in place."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from msrt.optim.flat import FlatParameters
+from msrt.optim.flat import FlatParameters, Slot
 
 
 class Optimizer(Protocol):
@@ -14,6 +14,15 @@ class Optimizer(Protocol):
     @property
     def updates(self) -> int:
         """Updates done; skipped steps are none."""
+        ...
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What it remembers of every parameter, under MindFormers' names."""
+        ...
+
+    def go_on_from(self, updates: int) -> None:
+        """Count on from `updates`: the slots have been filled with what they held then."""
         ...
 
     def update(self, learning_rate: float) -> None:

@@ -27,6 +27,25 @@ class Segment:
     """Whether weight decay applies to it."""
 
 
+@dataclass(frozen=True)
+class Slot:
+    """One float32 value for every element of some parameters, such as a moment: what a checkpoint keeps of them.
+
+    `vector` has the values from element `start` of the flat vector on; `kind` is the first part of the tensors' names.
+    """
+
+    kind: str
+    vector: Vector
+    segments: Sequence[Segment]
+    start: int = 0
+
+    def parts(self) -> Iterator[tuple[str, Vector]]:
+        """The tensor of each parameter by its name in a checkpoint, as a view: what is written to it is in the slot."""
+        for segment in self.segments:
+            span = slice(segment.start - self.start, segment.stop - self.start)
+            yield f"{self.kind}.{segment.name}", self.vector[span].reshape(segment.shape)
+
+
 class FlatParameters:
     """The parameters' float32 values in `values` (n,) and their gradients in `gradients` (n,), both numpy.
 
@@ -80,6 +99,22 @@ class FlatParameters:
         """Write the master copies back to the parameters of 16 bits."""
         for parameter, segment, dtype in self._masters:
             hold(parameter, self._view(segment), dtype)
+
+    @property
+    def types(self) -> dict[str, Dtype]:
+        """What each parameter holds between updates, by its name."""
+        sixteen = {segment.name: dtype for _, segment, dtype in self._masters}
+        return {segment.name: sixteen.get(segment.name, "float32") for segment in self.segments}
+
+    @property
+    def values_by_name(self) -> dict[str, Vector]:
+        """Views of `values`, of each parameter's shape; call `publish` after changes."""
+        return {segment.name: self._view(segment) for segment in self.segments}
+
+    @property
+    def masters(self) -> Slot:
+        """The master copies of the parameters of 16 bits; no parts where all are float32."""
+        return Slot("main_param", self.values, [segment for _, segment, _ in self._masters])
 
     def _view(self, segment: Segment) -> Vector:
         return self.values[segment.start : segment.stop].reshape(segment.shape)

@@ -9,7 +9,7 @@ import numpy as np
 
 from msrt.ops.autograd import Array
 from msrt.optim.adamw import AdamW
-from msrt.optim.flat import FlatParameters, Segment, Vector
+from msrt.optim.flat import FlatParameters, Segment, Slot, Vector
 from msrt.optim.orthogonal import orthogonalised
 from msrt.weights.layout import Layout, Same
 
@@ -51,6 +51,15 @@ class Muon:
     def updates(self) -> int:
         """Updates done."""
         return self.rest.updates
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The moments of its AdamW, and the momentum of its own parameters."""
+        return (*self.rest.slots, Slot("muon_m", self.velocity, self.flat.apart, self.flat.joint))
+
+    def go_on_from(self, updates: int) -> None:
+        """Count on from `updates`."""
+        self.rest.go_on_from(updates)
 
     def update(self, learning_rate: float) -> None:
         """Apply the gradients in `flat.gradients` with the rate of this step, in place."""

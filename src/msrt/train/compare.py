@@ -72,17 +72,36 @@ class Comparison:
     only_left: tuple[int, ...]
     only_right: tuple[int, ...]
     values: tuple[Compared, ...]
+    common_only: bool = False
+    """Whether a step that only one of the two has is no difference."""
 
     @property
     def same(self) -> bool:
-        """Whether every judged value of every common step is within the tolerance."""
-        return not any(value.judged and value.first_over(self.tolerance) for value in self.values)
+        """Whether both have the same steps, any loss is finite, and every judged value is within the tolerance."""
+        return not (self.lacks_steps or self.is_dead or self.differs)
+
+    @property
+    def lacks_steps(self) -> bool:
+        """Whether one of the two lacks a step, where that counts."""
+        return not self.common_only and bool(self.only_left or self.only_right)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether no loss of either run is finite: equal ones would prove nothing."""
+        return all(one.left is None and one.right is None for one in self.values[0].differences)
+
+    @property
+    def differs(self) -> bool:
+        """Whether a judged value of a common step is over the tolerance."""
+        return any(value.judged and value.first_over(self.tolerance) for value in self.values)
 
 
-def compare_runs(left: Path, right: Path, tolerance: float, note: Callable[[str], None]) -> Comparison:
+def compare_runs(
+    left: Path, right: Path, tolerance: float, note: Callable[[str], None], *, common_only: bool = False
+) -> Comparison:
     """Two run folders, or metrics files, compared over the steps that both have.
 
-    `note` is told of what a crash has damaged. Raises `UnreadableError` for a file that cannot be read, that has no
+    A step that only one has makes them different, unless `common_only`. `note` is told of what a crash has damaged. Raises `UnreadableError` for a file that cannot be read, that has no
     step, or whose values are not what a run writes, and when the two have no step with a loss in common.
     """
     first, second = _by_step(left, note), _by_step(right, note)
@@ -102,6 +121,7 @@ def compare_runs(left: Path, right: Path, tolerance: float, note: Callable[[str]
         only_left=tuple(sorted(first.keys() - second.keys())),
         only_right=tuple(sorted(second.keys() - first.keys())),
         values=tuple(value for value in values if value.differences),
+        common_only=common_only,
     )
 
 

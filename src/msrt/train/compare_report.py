@@ -13,8 +13,8 @@ WORST = 5
 def comparison_json(found: Comparison) -> str:
     """Everything as one JSON object.
 
-    `version` (1), `left`, `right`, `tolerance`, `same`, `common_steps`, `only_left`, `only_right` (lists of steps),
-    `values`: per name `judged`, `steps`, `first_over` (a step, or null), and `largest` and `final`, which are
+    `version` (1), `left`, `right`, `tolerance`, `same`, `any_finite` (whether a loss is a number), `common_steps` (how
+    many), `only_left`, `only_right` (lists of steps, which make `same` false unless `common_only`), `values`: per name `judged`, `steps`, `first_over` (a step, or null), and `largest` and `final`, which are
     differences like those of `differences`: `step`, `left`, `right`, `relative`. A number that is not finite is null,
     and so is a `relative` where one of the two is.
     """
@@ -24,6 +24,8 @@ def comparison_json(found: Comparison) -> str:
         "right": shown_path(str(found.right)),
         "tolerance": found.tolerance,
         "same": found.same,
+        "any_finite": not found.is_dead,
+        "common_only": found.common_only,
         "common_steps": len(found.steps),
         "only_left": found.only_left,
         "only_right": found.only_right,
@@ -95,18 +97,31 @@ def _table(rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> str:
 
 def _verdict(found: Comparison) -> str:
     within = f"within {found.tolerance:g}" if found.tolerance else "to the last bit"
+    if not found.same:
+        return f"Not the same {within}: {'; '.join(_reasons(found))}."
+    names = ", ".join(value.name for value in found.values if value.judged)
+    return f"Same {within} over {_count(len(found.steps))}: {names}."
+
+
+def _reasons(found: Comparison) -> Iterator[str]:
+    if found.is_dead:
+        yield "no loss of either run is finite, and two dead runs are not proof"
+    if found.lacks_steps:
+        lacking = len(found.only_left) + len(found.only_right)
+        yield f"{_count(lacking)} in one run only (--common-steps compares the {len(found.steps)} that both have)"
+    if found.differs:
+        yield _difference(found)
+
+
+def _difference(found: Comparison) -> str:
     judged = [value for value in found.values if value.judged]
-    if found.same:
-        names = ", ".join(value.name for value in judged)
-        return f"Same {within} over {_count(len(found.steps))}: {names}."
     over = [(first.step, value.name) for value in judged if (first := value.first_over(found.tolerance))]
     step, name = min(over, key=lambda place: place[0])
     worst = max(judged, key=lambda value: value.largest.relative)
     largest = worst.largest
     how = f"{largest.relative:.3g}" if math.isfinite(largest.relative) else "a number against one that is not finite"
     return (
-        f"Not the same {within}: {name} first differs at step {step}; the largest difference is {how}, of "
-        f"{worst.name} at step {largest.step}."
+        f"{name} first differs at step {step}; the largest difference is {how}, of {worst.name} at step {largest.step}"
     )
 
 

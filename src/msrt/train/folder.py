@@ -13,19 +13,21 @@ LOCK = ".lock"
 
 
 @contextmanager
-def claimed(folder: Path, note: Callable[[str], None]) -> Iterator[Path]:
+def claimed(
+    folder: Path, note: Callable[[str], None], option: str = "--output", lock_name: str = LOCK
+) -> Iterator[Path]:
     """`folder`, made when it is not there and locked against other runs to the end of the block or of the process.
 
     Raises UserError when another run holds it, UnreadableError when it cannot be written. A file system without locks
-    is worth a `note`.
+    is worth a `note`. `option` is how the user named the folder.
     """
-    make_folder(folder, "--output")
+    make_folder(folder, option)
     try:
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        lock = os.open(folder / lock_name, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise UnreadableError(f"--output {shown_path(str(folder))} cannot be written: {error.strerror}.") from error
+        raise UnreadableError(f"{option} {shown_path(str(folder))} cannot be written: {error.strerror}.") from error
     try:
-        _lock(lock, folder, note)
+        _lock(lock, folder, option, note)
         yield folder
     finally:
         os.close(lock)
@@ -41,13 +43,13 @@ def make_folder(folder: Path, option: str) -> None:
         raise UnreadableError(f"{option} {shown_path(str(folder))} cannot be made: {error.strerror}.") from error
 
 
-def _lock(lock: int, folder: Path, note: Callable[[str], None]) -> None:
+def _lock(lock: int, folder: Path, option: str, note: Callable[[str], None]) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise UserError(
             f"Another run is writing into {shown_path(str(folder))}; wait for its end, or give this one another "
-            "--output."
+            f"{option}."
         ) from error
     except OSError as error:
         note(f"{shown_path(str(folder))} cannot be locked ({error.strerror}): start no other run into it.")

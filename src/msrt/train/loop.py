@@ -30,6 +30,8 @@ class Run:
     max_norm: float
     skip: SkipRule
     rank: int = 0
+    done: int = 0
+    """Steps that were done before, when the run goes on from a checkpoint."""
 
 
 class DivergedError(UserError):
@@ -37,12 +39,12 @@ class DivergedError(UserError):
 
 
 def train(run: Run, report: Callable[[StepMetrics], None]) -> None:
-    """Train for all steps of the run and report each one when it is done.
+    """Train for all steps that the run has left and report each one when it is done.
 
     Raises `DivergedError` when a loss or gradient norm is not finite, unless the skip rule lets the step pass
     without an update.
     """
-    for step in range(1, run.numbers.steps + 1):
+    for step in range(run.done + 1, run.numbers.steps + 1):
         started = time.perf_counter()
         micro_batches = islice(run.batches, run.numbers.gradient_accumulation_steps)
         loss = run.gradients(micro_batches)

@@ -47,28 +47,32 @@ def _finite_or_none(value: object) -> object:
 def read_metrics(run: Path, note: Callable[[str], None] | None = None) -> list[dict[str, object]]:
     """The steps of a run folder, or of a metrics file itself, as dictionaries.
 
-    A last line that is no JSON object is what a crash leaves of a step: it is left out, and `note` is told.
+    A last line that has no line end and is no JSON is what a crash leaves of a step: it is left out, and `note` is
+    told.
 
-    Raises `UnreadableError` when there is nothing to read, or naming an earlier line that is not a JSON object.
+    Raises `UnreadableError` when there is nothing to read, or naming another line that is not a JSON object.
     """
     path = run / FILE if run.is_dir() else run
     try:
-        lines = path.read_bytes().splitlines()
+        content = path.read_bytes()
     except OSError as error:
         raise UnreadableError(
             f"{shown_path(str(path))} cannot be read: {error.strerror}. Expected a run folder with {FILE} in it."
         ) from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        place = f"{shown_path(str(path))}:{number}"
-        try:
-            rows.append(_row(line, place))
-        except UnreadableError:
-            if number < len(lines):
-                raise
-            if note is not None:
-                note(f"{place}: the last line is damaged, as a crash leaves it; the run is read without it.")
-    return rows
+    name, lines = shown_path(str(path)), content.splitlines()
+    if lines and not content.endswith(b"\n") and not _is_json(lines[-1]):
+        if note is not None:
+            note(f"{name}:{len(lines)}: the last line is damaged, as a crash leaves it; the run is read without it.")
+        lines.pop()
+    return [_row(line, f"{name}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _row(line: bytes, place: str) -> dict[str, object]:

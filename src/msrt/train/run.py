@@ -1,6 +1,7 @@
 """One training run from the checked config to its files."""
 
 import math
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,12 @@ from msrt.train.metrics import StepMetrics
 from msrt.train.plot import FILE as PLOT
 from msrt.train.plot import plot_png
 from msrt.train.progress import progress
+from msrt.train.resume import Start, find_start
 from msrt.train.run_files import RunFiles
-from msrt.train.run_json import run_json
+from msrt.train.run_json import Resumed, new_run_id, read_run_id, run_json
+from msrt.train.saving import Saver, save_root, saving
 from msrt.train.setup import set_up
+from msrt.train.stopping import Stop, StoppedError, stop_asked
 
 
 @dataclass(slots=True)
@@ -66,19 +70,38 @@ class Outcome:
 
 
 def run_training(
-    checked: Checked, *, config_file: str, output: Path, console: Console, note: Callable[[str], None]
+    checked: Checked,
+    *,
+    config_file: str,
+    output: Path,
+    console: Console,
+    note: Callable[[str], None],
+    resume: str | None = None,
 ) -> None:
-    """Train, print the summary, and leave metrics.jsonl, run.json, TensorBoard events and loss.png in `output`.
+    """Train, print the summary, and leave metrics.jsonl, run.json, TensorBoard events and loss.png in `output`, and
+    checkpoints where the config says. `resume` is --resume's value.
 
     Progress goes to `console`. Raises `UserError` for what cannot run or diverges, `UnreadableError` for files that
-    cannot be written, and KeyboardInterrupt, with a sentence on how far the run came, when it is interrupted;
+    cannot be written, and StoppedError, with a sentence on how far the run came, when it is interrupted;
     metrics.jsonl then ends with the last step done.
     """
     outcome = Outcome()
+    root = save_root(checked.config.checkpoint, output)
+    start = find_start(checked, resume, root, note)
+    done = 0 if start is None else start.steps_done(checked.numbers)
+    if done >= checked.numbers.steps:
+        assert start is not None
+        result(
+            f"Nothing to do: the checkpoint {shown_path(str(start.path))} is at step {done}, and training.steps is "
+            f"{checked.numbers.steps}."
+        )
+        return
     try:
-        _train(checked, config_file, output, outcome, console, note)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_interrupted(outcome.steps, checked.numbers.steps, output)) from None
+        _train(checked, start, config_file, output, outcome, console, note)
+    except KeyboardInterrupt as error:
+        told = f"{_interrupted(outcome.steps, checked.numbers.steps, output)} {error}"
+        number = error.number if isinstance(error, StoppedError) else signal.SIGINT
+        raise StoppedError(told.strip(), number) from None
     except DivergedError:
         _draw(outcome, output)
         raise
@@ -90,29 +113,80 @@ def run_training(
 
 
 def _train(
-    checked: Checked, config_file: str, output: Path, outcome: Outcome, console: Console, note: Callable[[str], None]
+    checked: Checked,
+    start: Start | None,
+    config_file: str,
+    output: Path,
+    outcome: Outcome,
+    console: Console,
+    note: Callable[[str], None],
 ) -> None:
-    steps = checked.numbers.steps
+    config, numbers = checked.config, checked.numbers
+    before = None if start is None else start.progress
+    run_id = new_run_id() if before is None else before.run_id
+    kept = 0
+    if start is not None and before is not None and read_run_id(output) == run_id:
+        kept = min(before.step, start.steps_done(numbers))  # another batch size counts the steps differently
     # What blows up is reported as a loss or norm that is not finite.
     with (
-        explained_shortage(checked.numbers),
+        explained_shortage(numbers),
         np.errstate(all="ignore"),
-        set_up(checked, output / "index-cache", note) as run,
-        RunFiles(output, run_json(checked.config, checked.numbers, config_file)) as files,
-        events(checked.config.monitor.tensorboard, output, note) as board,
+        set_up(checked, output / "index-cache", note, start) as run,
+        saving(config, run, run_id, save_root(config.checkpoint, output), note) as saver,
+        RunFiles(output, _about(checked, config_file, run_id, start), kept) as files,
+        events(config.monitor.tensorboard, output, note) as board,
     ):
-        if (output / METRICS).exists():
+        if (output / METRICS).exists() and not kept:
             note(f"{shown_path(str(output))} holds an earlier run; its files are replaced when the first step is done.")
-        note(_start_line(checked.numbers))
-        with progress(steps, console) as show:
+        note(_start_line(numbers))
+        if start is not None:
+            note(_restored(start, run.done))
+        with progress(numbers.steps, console) as show, stop_asked() as stop:
 
             def report(metrics: StepMetrics) -> None:
                 files.write(metrics)
                 board.write(metrics)
                 outcome.add(metrics)
                 show(metrics)
+                _end_of_step(metrics.step, numbers.steps, saver, stop)
 
             train(run, report)
+            if saver is not None:
+                saver.wait()  # here, where a signal does not cut it short
+
+
+def _end_of_step(step: int, steps: int, saver: Saver | None, stop: Stop) -> None:
+    """Saves when it is time to, or when the run was asked to stop; then raises StoppedError."""
+    stops = stop.signal is not None and step < steps
+    if saver is not None:
+        saver.check()
+        if stops or saver.due(step):
+            saver.save(step)
+    if not stops:
+        return
+    assert stop.signal is not None
+    if saver is None:
+        raise StoppedError("", stop.signal)
+    saver.wait()
+    saved = f"A checkpoint of step {step} is in {shown_path(str(saver.root))}; --resume auto goes on from there."
+    raise StoppedError(saved, stop.signal)
+
+
+def _about(checked: Checked, config_file: str, run_id: str, start: Start | None) -> bytes:
+    resumed = None
+    if start is not None and start.progress is not None:
+        resumed = Resumed(start.path, start.steps_done(checked.numbers))
+    return run_json(checked.config, checked.numbers, config_file, run_id=run_id, resumed=resumed)
+
+
+def _restored(start: Start, done: int) -> str:
+    shown = shown_path(str(start.path))
+    if start.progress is None:
+        return f"weights are those of {shown}; optimizer, step, schedule and data begin anew."
+    return (
+        f"{shown} is restored, of run {start.progress.run_id}: the next step is {done + 1}, after "
+        f"{start.progress.consumed_samples} samples."
+    )
 
 
 def _draw(outcome: Outcome, output: Path) -> None:

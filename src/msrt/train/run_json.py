@@ -5,7 +5,7 @@ import os
 import platform
 import secrets
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,17 +19,44 @@ FILE = "run.json"
 DISTRIBUTIONS = ("msmigrate", "mindspore", "numpy")
 
 
-def run_json(config: Config, numbers: Resolved, config_file: str) -> bytes:
+@dataclass(frozen=True)
+class Resumed:
+    """The checkpoint that a run goes on from."""
+
+    folder: Path
+    step: int
+
+
+def new_run_id() -> str:
+    """An id that no other run has: the time, and a random part."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def read_run_id(run: Path) -> str | None:
+    """The id of the run whose files are in the folder `run`; None when no run.json tells."""
+    try:
+        found = json.loads((run / FILE).read_text(encoding="utf-8"))["run_id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def run_json(
+    config: Config, numbers: Resolved, config_file: str, *, run_id: str | None = None, resumed: Resumed | None = None
+) -> bytes:
     """What run.json says of a run that starts now, UTF-8.
 
-    It holds `version` (1, of this format), `run_id`, `started` (UTC), `command`, `config_file`, `config` (every key,
-    defaults filled in), `numbers` (degrees, accumulation, steps, …), `world_size`, `versions` and `host` (processor
-    and cores). Bytes of a name that are not UTF-8 are lone surrogates, as JSON escapes: Python reads the name back.
+    It holds `version` (1, of this format), `run_id` (a new one, unless the run goes on with an old one), `resumed`
+    (`from` a checkpoint's folder, after its `step`; null for a run that begins anew), `started` (UTC), `command`,
+    `config_file`, `config` (every key, defaults filled in), `numbers` (degrees, accumulation, steps, …), `world_size`,
+    `versions` and `host` (processor and cores). Bytes of a name that are not UTF-8 are lone surrogates, as JSON
+    escapes: Python reads the name back.
     """
     started = datetime.now(UTC)
     content = {
         "version": 1,
-        "run_id": f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        "run_id": new_run_id() if run_id is None else run_id,
+        "resumed": None if resumed is None else {"from": _as_utf8(str(resumed.folder)), "step": resumed.step},
         "started": started.isoformat(timespec="seconds"),
         "command": [_as_utf8(argument) for argument in sys.argv],
         "config_file": _as_utf8(config_file),

@@ -11,23 +11,27 @@ from msrt.config.checked import Checked
 from msrt.config.problem import about_file
 from msrt.config.schedule import learning_rate
 from msrt.data import micro_batches_ahead, open_train_source, sample_order
-from msrt.models import build_model, config_from_model_section, keys_without_effect, parameter_count
+from msrt.models import build_model, config_from_model_section, empty_model, keys_without_effect, parameter_count
 from msrt.nn.precision import set_precision
 from msrt.ops.device import prepare
 from msrt.train.gradients import Gradients
 from msrt.train.loop import Run
 from msrt.train.memory import available_memory, refuse_too_large
 from msrt.train.optimizers import flatten, make_optimizer
+from msrt.train.restore import restore
+from msrt.train.resume import Start
 from msrt.train.skipping import SkipRule
 
 
 @contextmanager
-def set_up(checked: Checked, index_cache: Path, note: Callable[[str], None]) -> Iterator[Run]:
+def set_up(
+    checked: Checked, index_cache: Path, note: Callable[[str], None], start: Start | None = None
+) -> Iterator[Run]:
     """A run ready for its first step; the data thread stops at the end of the block.
 
     Data is opened before the model is built: a wrong path is found before that takes time and memory. `note` takes
-    sentences that the user should read. Raises `UserError` for settings that data or model cannot serve, and
-    for a model that is too large for the machine.
+    sentences that the user should read. `start` None begins with random weights. Raises `UserError` for settings that
+    data or model cannot serve, for a model that is too large for the machine, and for weights that do not fit it.
     """
     config, numbers, training = checked.config, checked.numbers, checked.config.training
     prepare(deterministic=training.deterministic)
@@ -55,12 +59,17 @@ def set_up(checked: Checked, index_cache: Path, note: Callable[[str], None]) -> 
         data_parallel=numbers.data_parallel,
         seed=training.seed,
     )
-    model = build_model(shape, training.seed)
+    model = build_model(shape, training.seed) if start is None else empty_model(shape)
     set_precision(model, shape.precision)
     flat = flatten(list(model.trainable_params()), config.optimizer, shape.precision)
+    optimizer = make_optimizer(flat, config.optimizer, model.name_table())
+    if start is not None:
+        restore(start, model, optimizer)
+    done = 0 if start is None else start.steps_done(numbers)
+    progress = None if start is None else start.progress
     with micro_batches_ahead(
         source,
-        order.micro_batches(rank=0),
+        order.micro_batches(rank=0, first_step=done),
         prefetch_size=data.prefetch_size,
         workers=data.num_parallel_workers,
         processes=data.dataloader.python_multiprocessing,
@@ -70,11 +79,23 @@ def set_up(checked: Checked, index_cache: Path, note: Callable[[str], None]) -> 
             model=model,
             batches=ahead,
             gradients=Gradients(model, flat, numbers.gradient_accumulation_steps, training.loss_normalization),
-            optimizer=make_optimizer(flat, config.optimizer, model.name_table()),
-            rate=learning_rate(config.lr_scheduler, training.steps),
+            optimizer=optimizer,
+            rate=_later(
+                learning_rate(config.lr_scheduler, training.steps), 0 if progress is None else done - progress.step
+            ),
             max_norm=training.max_norm,
-            skip=SkipRule(training.use_skip_step_on_nan, training.max_consecutive_skipped_steps),
+            skip=SkipRule(
+                training.use_skip_step_on_nan,
+                training.max_consecutive_skipped_steps,
+                0 if progress is None else progress.skipped_in_a_row,
+            ),
+            done=done,
         )
+
+
+def _later(rate: Callable[[int], float], steps: int) -> Callable[[int], float]:
+    """The schedule moved on by `steps`, by which another batch size has changed the count of steps done."""
+    return lambda t: rate(max(0, t + steps))
 
 
 def _without_effect(model: Model) -> str | None:

@@ -74,8 +74,11 @@ def test_a_refused_section_is_reported_once() -> None:
 
 
 def test_what_is_not_built_yet_is_refused() -> None:
-    config = replace(QUIET, checkpoint=Checkpoint(enable_save=False, load_path="old"))
-    assert keys(config, world=2) == ["", "checkpoint.load_path"]
+    assert keys(QUIET, world=2) == [""]
+
+
+def test_a_prefix_that_is_a_path_is_refused() -> None:
+    assert keys(replace(QUIET, checkpoint=Checkpoint(enable_save=False, prefix="a/b"))) == ["checkpoint.prefix"]
 
 
 def test_keys_without_effect_become_one_note() -> None:
@@ -95,7 +98,20 @@ def test_keys_of_another_optimizer_become_one_note() -> None:
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        (replace(QUIET, checkpoint=Checkpoint()), "writes no checkpoints yet"),
+        (replace(QUIET, checkpoint=Checkpoint()), "checkpoint.save_path is empty, at which MindFormers stops"),
+        (replace(QUIET, checkpoint=Checkpoint(save_path="s", no_save_optim=True)), "training cannot go on from them"),
+        (
+            replace(QUIET, checkpoint=Checkpoint(False, load_path="old", no_load_optim=True)),
+            "checkpoint.no_load_optim is true: of old only the weights are loaded; step, learning rate and data start",
+        ),
+        (
+            replace(QUIET, checkpoint=Checkpoint(False, load_path="old", load_balanced=True, load_worker_number=4)),
+            "without effect on one rank: checkpoint.load_balanced, checkpoint.load_worker_number.",
+        ),
+        (
+            replace(QUIET, checkpoint=Checkpoint(save_path="s", remove_redundancy=True)),
+            "without effect on one rank: checkpoint.remove_redundancy.",
+        ),
         (replace(QUIET, recompute=Recompute(mode="full")), "changes memory, not numbers"),
         (replace(QUIET, training=Training(max_norm=0.0)), "multiplies every gradient by 0"),
         (

@@ -11,6 +11,7 @@ import pytest
 
 from msmigrate.problems import UnreadableError
 from msrt.checkpoint.common import common_of
+from msrt.checkpoint.folder import remove_leftovers
 from msrt.checkpoint.layout import model_file
 from msrt.checkpoint.read import open_checkpoint
 from msrt.checkpoint.write import TensorFile, TensorPiece, write_checkpoint
@@ -125,7 +126,34 @@ def test_a_full_disk_leaves_the_earlier_iteration(tmp_path: Path) -> None:
     ]
 
 
-def test_an_iteration_is_never_overwritten(tmp_path: Path) -> None:
+def test_a_folder_that_was_being_replaced_when_the_process_died_comes_back(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    folder.rename(tmp_path / f".{folder.name}.{'0' * 32}.old")
+    (tmp_path / f".{folder.name}.{'1' * 32}.tmp").mkdir()
+    (tmp_path / ".iteration_mine.tmp").mkdir()
+    remove_leftovers(tmp_path)
+    assert open_checkpoint(tmp_path).folder == folder
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".iteration_mine.tmp",
+        folder.name,
+        "latest_checkpointed_iteration.txt",
+    ]
+
+
+def test_a_folder_is_replaced_by_a_whole_one_only(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    (folder / "mark").touch()
+    broken = TensorFile(FILES[0], halves()[0].pieces, iter([]))
+    with pytest.raises(ValueError, match="shorter"):
+        write_checkpoint(tmp_path, 3, [broken], {}, {}, replace=True)
+    assert (folder / "mark").exists()
+    write_checkpoint(tmp_path, 3, halves(), common_of(3, None), {}, replace=True)
+    assert not (folder / "mark").exists()
+    open_checkpoint(tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_an_iteration_is_not_overwritten_unasked(tmp_path: Path) -> None:
     written(tmp_path)
     with pytest.raises(UnreadableError, match="iteration_00000003 exists and is not empty"):
         written(tmp_path)

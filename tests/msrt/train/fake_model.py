@@ -1,6 +1,6 @@
 """A model with the trainer's interface that is small enough to follow by hand: one bigram table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import mindspore as ms
 import numpy as np
@@ -57,6 +57,9 @@ class Bigram:
 
     def trainable_params(self) -> Sequence[ms.Parameter]:
         return [self.table]
+
+    def parameters_and_names(self) -> Iterable[tuple[str, ms.Parameter]]:
+        return [("table", self.table)]
 
 
 def batch(seed: int, masked: int = 0, mask_value: float = 1.0) -> MicroBatch:

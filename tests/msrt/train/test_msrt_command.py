@@ -277,14 +277,14 @@ def test_what_needs_no_mindspore_is_checked_before_it_is_imported(
 def test_all_problems_are_listed_with_their_places(folder: Path) -> None:
     text = TINY.replace("global_batch_size: 4", "global_batch_size: 3").replace("warmup_ratio: 0", "num_cycles: 1")
     (folder / "bad.yaml").write_text(text + "  softmax_scale: 0.5\n")
-    result = invoke("train", "bad.yaml", "--set", "checkpoint.load_path=old")
+    result = invoke("train", "bad.yaml", "--set", "checkpoint.prefix=a/b")
     assert result.exit_code == 1
     assert result.stdout == ""
     expected = [
         "bad.yaml:3:62: training.global_batch_size: global_batch_size 3 is not a multiple of local_batch_size 2",
         "bad.yaml: lr_scheduler.warmup_ratio (default): is not given; ConstantWarmUpLR needs it or warmup_steps.",
         "bad.yaml:43:18: model.softmax_scale: is 0.5, which msrt does not have",
-        "--set checkpoint.load_path: is 'old'; loading checkpoints is not there yet. Set it to ''.",
+        "--set checkpoint.prefix: is 'a/b'; it begins the names of files: write one without '/'.",
     ]
     for line, start in zip(result.stderr.splitlines(), expected, strict=True):
         assert line.startswith(start)
@@ -309,6 +309,8 @@ def test_several_ranks_are_refused_for_now(folder: Path, monkeypatch: pytest.Mon
         (("train", "tiny.yaml", "--set", "training.seed=4294967296"), 1),
         (("train", "tiny.yaml", "--set", "train_dataset.dataloader.config.seed=4294967296"), 1),
         (("train", "tiny.yaml", "--output", ""), 2),
+        (("train", "tiny.yaml", "--resume", ""), 2),
+        (("train", "tiny.yaml", "--resume", "missing"), 3),
         (("train", "tiny.yaml", "--output", "text.txt"), 3),
         (("train", "tiny.yaml", "--output", "text.txt/inside"), 3),
         (("train", "tiny.yaml", "--output", "/proc/self/inside"), 3),
@@ -343,7 +345,8 @@ def test_without_the_extra_there_is_one_line(folder: Path, monkeypatch: pytest.M
 def test_help_shows_what_is_there_only(folder: Path) -> None:
     text = invoke("train", "--help").stdout
     assert "--expert-mesh" in text
-    for absent in ("--workers", "--resume", "--rehearse", "--profile"):
+    assert "--resume" in text
+    for absent in ("--workers", "--rehearse", "--profile"):
         assert absent not in text
 
 

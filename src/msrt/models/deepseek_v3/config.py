@@ -52,6 +52,7 @@ class DeepSeekV3Config(DecoderConfig):
             **shape.sizes(),
             attention=_attention(shape, positions, TRANSFORMERS_LATENT_EPS),
             rotary=positions.rotary,
+            max_positions=shape.max_position_embeddings,
             moe=moe,
             moe_layers=tuple(range(shape.first_k_dense_replace, shape.num_hidden_layers)),
         )
@@ -80,6 +81,7 @@ class DeepSeekV3Config(DecoderConfig):
             bias_update_rate=bias_update_rate(model),
             mtp_loss_scaling_factor=_mtp_loss_scaling_factor(shape, model),
             max_sequence=model.seq_length,
+            max_positions=longest_positions(model),
             precision=precision(model, experts=True),
             remarks=(WITHOUT_MTP,) if unsaid else (),
         )

@@ -53,6 +53,7 @@ def hf_config(values: Mapping[str, object], traits: Traits, shape: GQAShape) -> 
         model_type=traits.model_type,
         attention=_attention(shape, traits, proj_bias=shape.attention_bias),
         rotary=rotary,
+        max_positions=shape.max_position_embeddings,
     )
 
 
@@ -76,6 +77,7 @@ def section_config(model: Model, traits: Traits, shape: GQAShape) -> GQAConfig:
         attention=_attention(shape, traits, proj_bias=False),
         rotary=section_rotary(shape, model),
         max_sequence=model.seq_length,
+        max_positions=longest_positions(model),
         precision=precision(model, experts=False),
     )
 
