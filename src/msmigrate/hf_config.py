@@ -1,10 +1,10 @@
 """A Hugging Face config.json: the shape of a model that a graph file only names."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from msmigrate.json_text import parse_json
 from msmigrate.mapping.graph_file import GraphFile
 from msmigrate.options import Options
 from msmigrate.problems import UnreadableError
@@ -22,10 +22,7 @@ def read_hf_config(path: str) -> tuple[Mapping[str, Value], str]:
     """
     file = str(Path(path) / FILE) if Path(path).is_dir() else path
     source = read_source(file)
-    try:
-        config = json.loads(source.text)
-    except json.JSONDecodeError as error:
-        raise UnreadableError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    config = parse_json(source.text, file)
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
         raise UnreadableError(f"{file} is no model's config.json: it has no model_type")
     return config, file

@@ -8,7 +8,7 @@ from msmigrate.interrupts import exit_on_interrupt
 def main() -> None:
     """Run the command line; exits with a status of contract section 2, or 130 after Ctrl-C."""
     exit_on_interrupt()
-    from msmigrate.problems import Exit, UserError
+    from msmigrate.problems import UserError
     from msmigrate.streams import say
     from msrt.commands import app
     from msrt.streams import end_output, prepare_streams
@@ -23,5 +23,3 @@ def main() -> None:
     except UserError as error:  # of standard output
         say(str(error))
         sys.exit(error.status)
-    except BrokenPipeError:
-        sys.exit(Exit.NO)

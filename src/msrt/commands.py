@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -329,16 +330,18 @@ def probe(
         from msrt.exchange.source import open_source
         from msrt.inference.length import note_length
         from msrt.inference.output import refuse_what_is_read, write_output
+        from msrt.inference.probe import not_finite, read_input
         from msrt.inference.probe import probe as ask
-        from msrt.inference.probe import read_input
 
         raise_on_interrupt()
         refuse_what_is_read(target, given, config, model)
         tokens = read_input(given)
-        source = open_source(model, config)
+        source = open_source(model, config, _note)
         note_length(source.config, tokens.input_ids.shape[1], "the input", _note)
         answers = ask(source.load(), tokens, hidden=hidden, grads=grads)
         write_output(target, answers)
+        for sentence in not_finite(answers):
+            _note(sentence)
         result(f"{len(answers)} tensors\n{_path(target)}")
 
 
@@ -347,7 +350,17 @@ def _reporting(debug: bool) -> Iterator[None]:
     """Turns an error of the user into its message on standard error and its exit status."""
     logging.basicConfig(format="warning: %(message)s", level=logging.WARNING)
     try:
-        yield
+        with warnings.catch_warnings():
+            # numpy's speak of its own lines; values that are not finite are told of where they matter.
+            warnings.filterwarnings("ignore", category=RuntimeWarning)
+            yield
+    except MemoryError as error:
+        if debug:
+            traceback.print_exc()
+        from msrt.train.memory import out_of_memory
+
+        say(out_of_memory(error))
+        raise typer.Exit(Exit.NO) from error
     except UserError as error:
         if debug:
             traceback.print_exc()

@@ -13,13 +13,20 @@ if TYPE_CHECKING:
 
 
 class _Results(io.FileIO):
-    """Standard output, whoever writes to it: a full disk raises UnreadableError, once."""
+    """Standard output, whoever writes to it: a full disk raises UnreadableError, once.
+
+    A reader that has gone away wants no more, which is no failure: the rest is thrown away.
+    """
+
+    is_read = True
 
     def write(self, data: "Buffer") -> int:
         try:
             return super().write(data)
         except BrokenPipeError:
-            raise
+            _point_at_nothing(self.fileno())
+            self.is_read = False
+            return memoryview(data).nbytes
         except OSError as error:
             _point_at_nothing(self.fileno())  # or the interpreter complains of the stream once more at exit
             raise UnreadableError(f"Standard output cannot be written: {error.strerror}.") from error
@@ -59,17 +66,15 @@ def result(text: str) -> None:
 
 
 def end_output() -> None:
-    """Hand to the system what was printed; raises UnreadableError when it cannot take it.
-
-    A reader that has gone away wants no more: the rest is thrown away, and the error is the pipe's.
-    """
-    if sys.stdout is None:
-        return
-    try:
+    """Hand to the system what was printed; raises UnreadableError when it cannot take it."""
+    if sys.stdout is not None:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _point_at_nothing(1)
-        raise
+
+
+def still_read() -> bool:
+    """False once a reader of standard output has closed its end of the pipe."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return not isinstance(raw, _Results) or raw.is_read
 
 
 def _text(raw: io.FileIO, old: TextIO) -> io.TextIOWrapper:

@@ -32,7 +32,7 @@ def owner(folder: Path) -> str | None:
     """The id of the run that wrote an iteration's folder; None where no common.json tells."""
     try:
         found = json.loads((folder / COMMON).read_text(encoding="utf-8"))[TRAINING]["run_id"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return found if isinstance(found, str) else None
 

@@ -2,16 +2,21 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from msmigrate.json_text import read_json_object
 from msmigrate.problems import UnreadableError
 from msmigrate.yaml.source import shown_path
 from msrt.weights.safetensors import STORED
 
+T = TypeVar("T")
+
 VERSION = 1
+
+FORM = "a version, tensors with shape, dtype and pieces, and files with bytes and sha256"
 
 
 @dataclass(frozen=True)
@@ -65,20 +70,31 @@ class Metadata:
     def read(cls, path: Path) -> "Metadata":
         """What the file `path` says. Raises UnreadableError when it is missing, damaged, or of a newer version."""
         shown = shown_path(str(path))
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content["version"] != VERSION:
-                raise UnreadableError(f"{shown} has version {content['version']}; this msrt reads version {VERSION}.")
-            tensors = {name: _tensor(entry) for name, entry in content["tensors"].items()}
-            files = {name: FileInfo(**entry) for name, entry in content["files"].items()}
-        except OSError as error:
-            raise UnreadableError(f"{shown} cannot be read: {error.strerror}.") from error
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise UnreadableError(f"{shown} is damaged: {error!r}.") from error
+        content: Any = read_json_object(path, FORM)
+        if type(content.get("version")) is not int:
+            raise UnreadableError(f"{shown} is damaged: it has no version; expected {FORM}.")
+        if content["version"] != VERSION:
+            raise UnreadableError(f"{shown} has version {content['version']}; this msrt reads version {VERSION}.")
+        tensors = _entries(content, "tensors", _tensor, shown)
+        files = _entries(content, "files", _file, shown)
         problems = [f"{name}: {why}" for name, info in tensors.items() for why in _faults(info, files)]
         if problems:
             raise UnreadableError(f"{shown} is damaged: {'; '.join(problems[:5])}.")
         return cls(tensors, files)
+
+
+def _entries(content: Mapping[str, object], key: str, read: Callable[[Any], T], shown: str) -> dict[str, T]:
+    """What `read` makes of each entry of the object `key`."""
+    given = content.get(key)
+    if not isinstance(given, dict):
+        raise UnreadableError(f"{shown} is damaged: it has no object {key}; expected {FORM}.")
+    found: dict[str, T] = {}
+    for name, entry in given.items():
+        try:
+            found[name] = read(entry)
+        except (KeyError, TypeError) as error:
+            raise UnreadableError(f"{shown} is damaged at {name} in {key}: expected {FORM}.") from error
+    return found
 
 
 def _tensor(entry: Mapping[str, Any]) -> TensorInfo:
@@ -86,9 +102,16 @@ def _tensor(entry: Mapping[str, Any]) -> TensorInfo:
     return TensorInfo(_sizes(entry["shape"]), str(entry["dtype"]), tuple(pieces))
 
 
+def _file(entry: Mapping[str, Any]) -> FileInfo:
+    size, digest = entry["bytes"], entry["sha256"]
+    if type(size) is not int or not isinstance(digest, str):
+        raise TypeError("no size and checksum")
+    return FileInfo(size, digest)
+
+
 def _sizes(values: object) -> tuple[int, ...]:
     if not isinstance(values, list) or not all(type(value) is int for value in values):
-        raise TypeError(f"{values!r} is no list of integers")
+        raise TypeError("no list of integers")
     return tuple(values)
 
 

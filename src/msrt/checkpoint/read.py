@@ -1,7 +1,6 @@
 """Reading a checkpoint: every file is checked against its checksum, every tensor against its description."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from msmigrate.json_text import read_json_object
 from msmigrate.problems import UnreadableError
 from msmigrate.yaml.source import shown_path
 from msrt.checkpoint.layout import COMMON, HF_FILES, METADATA, is_optimizer_state, iteration_folder
@@ -77,7 +77,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
     faults = [fault for name, info in metadata.files.items() if (fault := _fault(folder / name, info)) is not None]
     if faults:
         raise UnreadableError("\n".join(faults))
-    checkpoint = Checkpoint(folder, metadata, _common(folder / COMMON))
+    checkpoint = Checkpoint(folder, metadata, read_json_object(folder / COMMON, "an object with global_step and model"))
     checkpoint.check_pieces()
     return checkpoint
 
@@ -103,18 +103,6 @@ def _fault(path: Path, expected: FileInfo) -> str | None:
         f"{shown} is damaged: its SHA-256 starts with {digest.hexdigest()[:12]}, {METADATA} says "
         f"{expected.sha256[:12]}."
     )
-
-
-def _common(path: Path) -> Mapping[str, object]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnreadableError(f"{shown_path(str(path))} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise UnreadableError(f"{shown_path(str(path))} is not JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise UnreadableError(f"{shown_path(str(path))} holds no JSON object.")
-    return content
 
 
 def _other_piece(path: Path, name: str, info: TensorInfo, shape: tuple[int, ...], held: StoredTensor | None) -> str:

@@ -146,6 +146,4 @@ def _model_remarks(config: Config) -> Iterator[str]:
 
 def beyond_positions(longest: int, sequence: str) -> str:
     """The note on a `sequence` that is longer than `longest`, the model's max_position_embeddings."""
-    return (
-        f"model.max_position_embeddings is {longest}, below {sequence}; later positions are rotated like the others."
-    )
+    return f"model.max_position_embeddings is {longest}, below {sequence}; later positions are rotated like the others."

@@ -1,7 +1,6 @@
 """Blocks of text turned into tokens."""
 
 import codecs
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from msmigrate.json_text import parse_json
 from msmigrate.problems import UnreadableError
 from msrt.data.text_blocks import Block
 from msrt.data.text_files import TextFile
@@ -66,9 +66,10 @@ def _json_texts(block: Block, key: str) -> Iterator[str]:
 def _json_text(line: bytes, key: str, place: str) -> str:
     form = f'{{"{key}": "…"}}'
     try:
-        value = json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"{place}: not a JSON object in UTF-8 ({error}); expected {form}.") from error
+        value = parse_json(line, place)
+    except UnreadableError as error:
+        problem = error.problem.removesuffix(".")
+        raise UnreadableError(f"{place}: not a JSON object in UTF-8 ({problem}); expected {form}.") from error
     if not isinstance(value, dict) or not isinstance(value.get(key), str):
         raise UnreadableError(f"{place}: {_shape(value, key)}; expected {form}.")
     text: str = value[key]

@@ -141,7 +141,7 @@ def _load(path: Path) -> Arrays:
         ]
         whole, crc = start + table["bytes"], table["crc32"]
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"its table cannot be read: {error!r}") from error
+        raise ValueError("its table cannot be read") from error
     if len(raw) != whole:
         raise ValueError(f"{len(raw)} bytes instead of {whole}")
     if _crc32(raw, start) != crc:

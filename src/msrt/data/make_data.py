@@ -147,7 +147,7 @@ def _not_empty(results: Iterable[Encoded]) -> Iterator[Encoded]:
     if current is not None:
         skipped += _told(current, found, empty)
     if skipped:
-        log.warning("%d empty %s of a folder left out.", skipped, "file is" if skipped == 1 else "files are")
+        log.warning("%s in the given folders left out.", "1 empty file" if skipped == 1 else f"{skipped} empty files")
 
 
 def _told(file: TextFile, found: int, empty: int) -> bool:

@@ -33,9 +33,9 @@ class TextFile:
 def text_files(paths: Sequence[str]) -> list[TextFile]:
     """The inputs that `paths` name, in their order; a folder stands for all text files below it, sorted by path.
 
-    "-" is standard input, which holds one document, as a pipe does that is not a .jsonl. Raises `UsageError` when there
-    is no path or "-" comes twice, and `UnreadableError` for what is missing, a device or a socket, a file of another
-    ending, and a folder without text files.
+    Files and folders in it that begin with a dot are left out. "-" is standard input, which holds one document, as a
+    pipe does that is not a .jsonl. Raises `UsageError` when there is no path or "-" comes twice, and `UnreadableError`
+    for what is missing, a device or a socket, a file of another ending, and a folder without text files.
     """
     if not paths:
         raise UsageError("No input is given: name at least one .txt or .jsonl file, or a folder of them.")
@@ -54,7 +54,7 @@ def _files(path: str) -> Iterator[TextFile]:
         return
     inside = sorted(_below(path))
     if not inside:
-        raise UnreadableError(f"The folder {shown_path(path)} holds no {_endings()} file.")
+        raise UnreadableError(f"The folder {shown_path(path)} holds no {_endings()} file, hidden ones apart.")
     for found in inside:
         yield replace(_file(found, _status(found)), from_folder=True)
 
@@ -72,8 +72,14 @@ def _below(folder: str) -> Iterator[str]:
     def refuse(error: OSError) -> None:
         raise UnreadableError(f"{shown_path(str(error.filename))} cannot be read: {error.strerror}.") from error
 
-    for place, _, names in os.walk(folder, onerror=refuse):
-        yield from (os.path.join(place, name) for name in names if _suffix(name) in (TEXT, JSON_LINES))
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        texts = (name for name in names if _suffix(name) in (TEXT, JSON_LINES) and not _is_hidden(name))
+        yield from (os.path.join(place, name) for name in texts)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def _file(path: str, status: os.stat_result) -> TextFile:

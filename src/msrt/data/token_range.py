@@ -107,6 +107,6 @@ def _load(path: Path) -> TokenRange | None:
         return None
     try:
         return TokenRange(**{name: int(value) for name, value in json.loads(data).items()})
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        log.warning("%s is damaged (%s); the tokens are read again.", shown_path(str(path)), error)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        log.warning("%s is damaged; the tokens are read again.", shown_path(str(path)))
         return None

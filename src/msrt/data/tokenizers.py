@@ -1,6 +1,5 @@
 """What makes token ids of texts: the byte tokenizer, or a Hugging Face tokenizer.json."""
 
-import json
 import os
 from collections.abc import Sequence
 from itertools import chain
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from msmigrate.json_text import read_json_object
 from msmigrate.problems import UnreadableError, UsageError, UserError
 from msmigrate.yaml.source import shown_path
 from msrt.data.bytes_tokenizer import BytesTokenizer
@@ -93,6 +93,7 @@ class HuggingFaceTokenizer:
 def _loaded(file: Path) -> Any:  # the library has no type information
     # Each worker of make-data is one thread: their number decides how many cores are used.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    text = _text_of(file)
     try:
         from tokenizers import Tokenizer as Library
     except ImportError as error:
@@ -100,24 +101,27 @@ def _loaded(file: Path) -> Any:  # the library has no type information
             f"--tokenizer {shown_path(str(file))} needs the tokenizers library: pip install 'msmigrate[tokenizer]'"
         ) from error
     try:
-        return Library.from_str(file.read_text(encoding="utf-8"))
+        return Library.from_str(text)
+    except Exception as error:  # the library raises Exception itself
+        raise UnreadableError(f"{shown_path(str(file))} is not a {FILE}: {error}.") from error
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
     except OSError as error:
         raise UnreadableError(
             f"The tokenizer {shown_path(str(file))} cannot be read: {error.strerror}. It is bytes, or the path of a "
             f"{FILE} or of its folder."
         ) from error
-    except Exception as error:  # the library raises Exception itself
+    except UnicodeDecodeError as error:
         raise UnreadableError(f"{shown_path(str(file))} is not a {FILE}: {error}.") from error
 
 
 def _eos_token(settings: Path) -> str | None:
-    try:
-        found = json.loads(settings.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not settings.exists():
         return None
-    except (OSError, ValueError) as error:
-        raise UnreadableError(f"{shown_path(str(settings))} cannot be read: {error}.") from error
-    token = found.get("eos_token") if isinstance(found, dict) else None
+    token = read_json_object(settings, "an object of settings").get("eos_token")
     if isinstance(token, dict):  # an AddedToken written out
         token = token.get("content")
     return token if isinstance(token, str) else None

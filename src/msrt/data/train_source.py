@@ -183,6 +183,11 @@ def _flags_of_eod(config: GPTDatasetConfig) -> list[str]:
 
 
 def _check_length(train_dataset: TrainDataset, available: int, needed: int, batch: int | None) -> None:
+    if batch is not None and available < batch:
+        raise UserError(
+            f"The training data has {available} samples, and one step needs training.global_batch_size {batch}: raise "
+            f"{KEY}.sizes[0], use more data, or lower training.global_batch_size."
+        )
     if needed <= available:
         return
     whole_batches = batch is not None and available % batch == 0

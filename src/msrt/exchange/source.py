@@ -1,6 +1,6 @@
 """CHECKPOINT|HF_DIR as the commands take it: which model it is, and its weights."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,23 +53,24 @@ class Source:
         return model
 
 
-def open_source(path: Path, config_file: str | None = None) -> Source:
+def open_source(path: Path, config_file: str | None = None, note: Callable[[str], None] | None = None) -> Source:
     """The checkpoint or Hugging Face folder at `path`.
 
     The model is that of the pynative.yaml `config_file`, in MindFormers' arithmetic; without one it is what `path`
     says of itself: a config.json, in transformers' arithmetic, or the section that a checkpoint was written with.
+    `note` takes sentences on what a config.json asks for and transformers does not compute.
     Raises UnreadableError for anything else, and UserError for models that msrt lacks.
     """
     if is_checkpoint(path):
         checkpoint = open_checkpoint(path)
-        config = read_model_section(config_file)[0] if config_file else _own_config(checkpoint)
+        config = read_model_section(config_file)[0] if config_file else _own_config(checkpoint, note)
         return Source(path, config, checkpoint.hf_files, checkpoint)
     if not (path / CONFIG_JSON).is_file():
         raise UnreadableError(
             f"{shown_path(str(path))} is neither a checkpoint ({TRACKER} or {METADATA} in it) nor a Hugging Face "
             f"folder ({CONFIG_JSON} in it)."
         )
-    return Source(path, read_model_section(config_file)[0] if config_file else hf_model(path), path, None)
+    return Source(path, read_model_section(config_file)[0] if config_file else hf_model(path, note), path, None)
 
 
 def read_model_section(path: str) -> tuple[ModelConfig, ModelSection]:
@@ -82,14 +83,18 @@ def read_model_section(path: str) -> tuple[ModelConfig, ModelSection]:
         return config_from_model_section(loaded.config.model), loaded.config.model
 
 
-def hf_model(folder: Path) -> ModelConfig:
-    """The model of a Hugging Face folder's config.json."""
+def hf_model(folder: Path, note: Callable[[str], None] | None = None) -> ModelConfig:
+    """The model of a Hugging Face folder's config.json; `note` takes its remarks."""
     values, name = read_hf_config(str(folder))
     with about_file(shown_path(name)):
-        return config_from_hf(values)
+        config = config_from_hf(values)
+    if note is not None:
+        for remark in config.remarks:
+            note(remark)
+    return config
 
 
-def _own_config(checkpoint: Checkpoint) -> ModelConfig:
+def _own_config(checkpoint: Checkpoint, note: Callable[[str], None] | None) -> ModelConfig:
     name = shown_path(str(checkpoint.folder / COMMON))
     section = model_section(checkpoint.common, name)
     if section is not None:
@@ -100,7 +105,7 @@ def _own_config(checkpoint: Checkpoint) -> ModelConfig:
             f"{name} has no model section, and {shown_path(str(checkpoint.hf_files))} no {CONFIG_JSON}: give the "
             "model with --config."
         )
-    return hf_model(checkpoint.hf_files)
+    return hf_model(checkpoint.hf_files, note)
 
 
 def _fill(parameters: Mapping[str, Any], checkpoint: Checkpoint) -> None:

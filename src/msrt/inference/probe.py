@@ -1,5 +1,6 @@
 """The answers of a model for given tokens: logits, losses, inner values, gradients."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ class ProbeInput:
 def read_input(path: Path) -> ProbeInput:
     """The input in a safetensors file; tensors of other names are left alone.
 
-    Raises UnreadableError when the file cannot be read, UserError when a tensor is missing or has another form.
+    A mask counts with labels only. Raises UnreadableError when the file cannot be read, UserError when a tensor is
+    missing or has another form, and for a mask that is all zeros or has negative or non-finite entries.
     """
     stored = read_header(path)
     shown = shown_path(str(path))
@@ -47,14 +49,15 @@ def read_input(path: Path) -> ProbeInput:
             raise UserError(f"{shown} has {name} of shape {stored[name].shape}; expected input_ids' {shape}.")
     ids = _integers(stored["input_ids"], "input_ids")
     labels = _integers(stored["labels"], "labels") if "labels" in stored else None
-    return ProbeInput(ids, labels, _mask(stored["loss_mask"]) if "loss_mask" in stored else None)
+    masked = labels is not None and "loss_mask" in stored
+    return ProbeInput(ids, labels, _mask(stored["loss_mask"]) if masked else None)
 
 
 def probe(model: Any, given: ProbeInput, *, hidden: bool, grads: bool) -> dict[str, Array]:
     """What `model` (a `models.api.Model`) makes of `given`, all float32.
 
     `logits` (batch, seq, vocab). With labels: `token_loss` (batch, seq), 0 where the label is ignored, and `loss` =
-    Σ(token_loss · mask) / Σ mask, 0 when the mask is all zeros; an ignored token that the mask counts stays in the
+    Σ(token_loss · mask) / Σ mask, which is above 0; an ignored token that the mask counts stays in the
     denominator. `hidden` adds the names of `Model.trace`, `grads` the gradients of `loss` as `grad.<Hugging Face
     name>`. Raises UserError for tokens outside the vocabulary, and for `grads` without labels.
     """
@@ -63,6 +66,14 @@ def probe(model: Any, given: ProbeInput, *, hidden: bool, grads: bool) -> dict[s
     batch, seq = given.input_ids.shape
     with shortage_told(f"an input of {batch} × {seq} tokens", "Give fewer tokens."):
         return _answers(model, given, hidden=hidden, grads=grads)
+
+
+def not_finite(answers: Mapping[str, Array]) -> Iterator[str]:
+    """One sentence for logits and for a loss with values that are not finite."""
+    for name in ("logits", "loss"):
+        wrong = int(np.count_nonzero(~np.isfinite(answers[name]))) if name in answers else 0
+        if wrong:
+            yield f"{wrong:,} of the {answers[name].size:,} values of {name} are not finite (NaN or infinite)."
 
 
 def _answers(model: Any, given: ProbeInput, *, hidden: bool, grads: bool) -> dict[str, Array]:
@@ -84,15 +95,14 @@ def _losses(logits: ms.Tensor, labels: NDArray[np.int32], mask: Array | None) ->
     token_loss = np.where(labels == IGNORED, np.float32(0), each)
     weights = np.ones(labels.shape, np.float32) if mask is None else mask
     total = weights.sum(dtype=np.float64)
-    loss = (token_loss * weights).sum(dtype=np.float64) / total if total else 0.0
+    loss = (token_loss * weights).sum(dtype=np.float64) / total
     return {"token_loss": token_loss, "loss": np.asarray(loss, np.float32)}
 
 
 def _gradients(model: Any, ids: ms.Tensor, labels: NDArray[np.int32], mask: Array | None) -> dict[str, Array]:
     weights = np.ones(labels.shape, np.float32) if mask is None else mask
-    total = float(weights.sum())
     # The model's mean is over the tokens that are counted and not ignored.
-    share = float(weights[labels != IGNORED].sum()) / total if total else 0.0
+    share = float(weights[labels != IGNORED].sum(dtype=np.float64) / weights.sum(dtype=np.float64))
     trained = list(model.trainable_params())
 
     def loss() -> ms.Tensor:
@@ -114,4 +124,15 @@ def _integers(stored: StoredTensor, name: str) -> NDArray[np.int32]:
 
 
 def _mask(stored: StoredTensor) -> Array:
-    return stored.load() if stored.dtype in FLOATS else stored.raw().astype(np.float32)
+    mask = stored.load() if stored.dtype in FLOATS else stored.raw().astype(np.float32)
+    shown = shown_path(str(stored.path))
+    wrong = np.argwhere(~(np.isfinite(mask) & (mask >= 0)))
+    if len(wrong):
+        place = tuple(map(int, wrong[0]))
+        raise UserError(
+            f"{shown} has a loss_mask with {mask[place]} at {place}, the first of {len(wrong)} entries that are "
+            "negative or not finite; expected numbers of 0 or more."
+        )
+    if not mask.any():
+        raise UserError(f"{shown} has a loss_mask of {mask.size} zeros: there is no token to take the loss of.")
+    return mask

@@ -2,11 +2,11 @@
 
 import codecs
 import json
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from msmigrate.json_text import read_json_object
 from msmigrate.problems import UnreadableError, UserError
 from msmigrate.yaml.source import shown_path
 from msrt.data.bytes_tokenizer import BytesTokenizer
@@ -119,17 +119,18 @@ def _hub_text(path: Path, vocab_size: int, ends: frozenset[int]) -> HubText:
 def _ends(folder: Path) -> frozenset[int]:
     """The tokens that generation_config.json, or else config.json, says end a text."""
     for name in ("generation_config.json", "config.json"):
-        try:
-            values = json.loads((folder / name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if not (folder / name).exists():
             continue
-        except (OSError, ValueError) as error:
-            raise UnreadableError(f"{shown_path(str(folder / name))} cannot be read: {error}.") from error
-        given = values.get("eos_token_id") if isinstance(values, dict) else None
+        given = read_json_object(folder / name, "an object of settings").get("eos_token_id")
         if given is not None:
-            return _tokens(given)
+            return _tokens(given, folder / name)
     return frozenset()
 
 
-def _tokens(given: int | Sequence[int]) -> frozenset[int]:
-    return frozenset([given] if isinstance(given, int) else given)
+def _tokens(given: object, path: Path) -> frozenset[int]:
+    tokens = given if isinstance(given, list) else [given]
+    if not all(type(token) is int for token in tokens):
+        raise UnreadableError(
+            f"{shown_path(str(path))} has eos_token_id {json.dumps(given)}; expected a token or a list of tokens."
+        )
+    return frozenset(tokens)

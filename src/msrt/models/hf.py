@@ -11,6 +11,9 @@ from msmigrate.pynative.keys import specs_of
 from msmigrate.pynative.model import Model
 from msrt.config.problem import shown
 
+EXPERTS = ("num_experts", "num_local_experts")
+"""Names of the number of experts in files of Qwen3-MoE, the first one's value after the second's."""
+
 
 def refuse_other_values(values: Mapping[str, object], family: str, expected: Mapping[str, tuple[object, ...]]) -> None:
     """Raises UserError for another `family`, quantised weights, and keys whose value is not among those `expected`."""
@@ -86,7 +89,7 @@ def own_names(values: Mapping[str, object]) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        named = re.sub(r"model\.(\w+)", lambda match: _own_name(match[1], values), str(error))
+        named = re.sub(r"\bmodel\.(\w+)", lambda match: _own_name(match[1], values), str(error))
         raise UserError(named, status=error.status) from error
 
 
@@ -95,6 +98,6 @@ def _own_name(name: str, values: Mapping[str, object]) -> str:
     if name == "rope_scaling":
         return "rope_parameters" if values.get("rope_parameters") else name
     spec, defaults = specs_of(Model).get(name), FAMILY_DEFAULTS.get(str(values.get("model_type")), {})
-    known = (name,) if spec is None else (name, "num_local_experts", *spec.key.aliases)
-    spellings = known if name == "n_routed_experts" else tuple(one for one in known if one != "num_local_experts")
+    aliases = () if spec is None else spec.key.aliases
+    spellings = (name, *(EXPERTS if EXPERTS[0] in aliases else ()), *aliases)
     return next((one for given in (values, defaults) for one in spellings if one in given), name)

@@ -15,7 +15,6 @@ from msmigrate.pynative.model import Model
 from msrt.config.problem import shown
 from msrt.models.config import Sizes
 
-
 LARGEST = 2**31 - 1
 """The largest size: numbers of rows and columns are 32-bit integers where they are computed with."""
 

@@ -101,8 +101,9 @@ def compare_runs(
 ) -> Comparison:
     """Two run folders, or metrics files, compared over the steps that both have.
 
-    A step that only one has makes them different, unless `common_only`. `note` is told of what a crash has damaged. Raises `UnreadableError` for a file that cannot be read, that has no
-    step, or whose values are not what a run writes, and when the two have no step with a loss in common.
+    A step that only one has makes them different, unless `common_only`. `note` is told of what a crash has damaged.
+    Raises `UnreadableError` for a file that cannot be read, that has no step, or whose values are not what a run
+    writes, and when the two have no step with a loss in common.
     """
     first, second = _by_step(left, note), _by_step(right, note)
     steps = tuple(sorted(first.keys() & second.keys()))

@@ -14,9 +14,10 @@ def comparison_json(found: Comparison) -> str:
     """Everything as one JSON object.
 
     `version` (1), `left`, `right`, `tolerance`, `same`, `any_finite` (whether a loss is a number), `common_steps` (how
-    many), `only_left`, `only_right` (lists of steps, which make `same` false unless `common_only`), `values`: per name `judged`, `steps`, `first_over` (a step, or null), and `largest` and `final`, which are
-    differences like those of `differences`: `step`, `left`, `right`, `relative`. A number that is not finite is null,
-    and so is a `relative` where one of the two is.
+    many), `only_left`, `only_right` (lists of steps, which make `same` false unless `common_only`), `values`: per
+    name `judged`, `steps`, `first_over` (a step, or null), and `largest` and `final`, which are differences like those
+    of `differences`: `step`, `left`, `right`, `relative`. A number that is not finite is null, and so is a `relative`
+    where one of the two is.
     """
     content = {
         "version": 1,

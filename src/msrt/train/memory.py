@@ -68,6 +68,11 @@ def shortage_told(what: str, advice: str) -> Iterator[None]:
         raise UserError(f"Memory ran out with {what}{_asked_for(str(error))}. {advice}") from error
 
 
+def out_of_memory(error: MemoryError) -> str:
+    """A sentence on an allocation that failed where no other explains it."""
+    return f"Memory ran out{_asked_for(str(error))}. Lower the sizes of the model or of its input."
+
+
 def _asked_for(text: str) -> str:
     size = re.search(r"Unable to allocate ([\d.]+ \w+)", text)
     return f": {size[1]} could not be allocated" if size else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from msmigrate.json_text import parse_json
 from msmigrate.problems import UnreadableError
 from msmigrate.yaml.source import shown_path
 from msrt.config.problem import shown
@@ -77,10 +78,9 @@ def _is_json(line: bytes) -> bool:
 
 def _row(line: bytes, place: str) -> dict[str, object]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-        raise UnreadableError(f"{place}: not JSON ({reason}).") from error
+        row = parse_json(line, place)
+    except UnreadableError as error:
+        raise UnreadableError(f"{place}: {error.problem}") from error
     if not isinstance(row, dict):
         raise UnreadableError(f"{place}: expected a JSON object, found {shown(row)}.")
     return row

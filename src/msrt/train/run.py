@@ -15,6 +15,7 @@ from msrt.config.resolve import Resolved
 from msrt.streams import result
 from msrt.train.curve import read_curve
 from msrt.train.events import events
+from msrt.train.folder import INDEX_CACHE
 from msrt.train.loop import DivergedError, train
 from msrt.train.memory import explained_shortage
 from msrt.train.metrics import FILE as METRICS
@@ -131,7 +132,7 @@ def _train(
     with (
         explained_shortage(numbers),
         np.errstate(all="ignore"),
-        set_up(checked, output / "index-cache", note, start) as run,
+        set_up(checked, output / INDEX_CACHE, note, start) as run,
         saving(config, run, run_id, save_root(config.checkpoint, output), note) as saver,
         RunFiles(output, _about(checked, config_file, run_id, start), kept) as files,
         events(config.monitor.tensorboard, output, note) as board,

@@ -91,7 +91,7 @@ def _step(line: bytes) -> int:
     """The step of a whole line; 0 for what a crash leaves of one."""
     try:
         return int(json.loads(line)["step"]) if line.endswith(b"\n") else 0
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return 0
 
 

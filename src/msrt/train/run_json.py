@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+from msmigrate.json_text import read_json_object
 from msmigrate.problems import UnreadableError
 from msmigrate.pynative import Config
 from msmigrate.yaml.source import shown_path
@@ -36,7 +38,7 @@ def read_run_id(run: Path) -> str | None:
     """The id of the run whose files are in the folder `run`; None when no run.json tells."""
     try:
         found = json.loads((run / FILE).read_text(encoding="utf-8"))["run_id"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return found if isinstance(found, str) else None
 
@@ -82,12 +84,11 @@ def read_vocab_size(run: Path) -> int | None:
     path = run / FILE
     if not path.is_file():
         return None
+    content: Any = read_json_object(path, "the run's config and numbers")
     try:
-        size = json.loads(path.read_text(encoding="utf-8"))["config"]["model"]["vocab_size"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnreadableError(
-            f"{shown_path(str(path))} is damaged: it has no config.model.vocab_size ({error})."
-        ) from error
+        size = content["config"]["model"]["vocab_size"]
+    except (KeyError, TypeError) as error:
+        raise UnreadableError(f"{shown_path(str(path))} is damaged: it has no config.model.vocab_size.") from error
     return size if isinstance(size, int) else None
 
 

@@ -1,19 +1,19 @@
 """Hugging Face weights: which files of a folder hold them, and each parameter out of its tensors."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from mindspore import Parameter
 
+from msmigrate.json_text import read_json_object
 from msmigrate.problems import UnreadableError, UserError
 from msmigrate.yaml.source import shown_path
 from msrt.ops.autograd import array, tensor
-from msrt.weights.fit import refuse_misfits
+from msrt.weights.fit import LISTED, refuse_misfits
 from msrt.weights.names import Binding, NameRow
-from msrt.weights.safetensors import FLOATS, Raw, StoredTensor, read_header
+from msrt.weights.safetensors import FLOATS, Raw, StoredTensor, all_finite, read_header
 
 ONE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -37,6 +37,13 @@ class Sources:
         mixed = len({part.dtype for part in self.parts}) > 1
         # A layout moves values and never computes with them: it takes bits as well.
         return self.binding.layout.join([part.load() if mixed else part.raw() for part in self.parts])
+
+    def not_finite(self, raw: Raw) -> list[str]:
+        """The tensors that gave the parameter's values `raw` a NaN or an infinity."""
+        if all_finite(raw, self.dtype):
+            return []
+        named = zip(self.binding.hub, self.parts, strict=True)
+        return [name for name, part in named if not all_finite(part.raw(), part.dtype)]
 
 
 def import_hf(parameters: Mapping[str, Parameter], rows: Iterable[NameRow], source: Path) -> None:
@@ -98,22 +105,23 @@ def _equal(left: StoredTensor, right: StoredTensor) -> bool:
 
 def stored_tensors(source: Path) -> dict[str, StoredTensor]:
     """The tensors of a safetensors file, or of a folder: those of its index, of model.safetensors, or of all files."""
+    index = _index(source)
     found: dict[str, StoredTensor] = {}
-    for file in _weight_files(source):
+    for file in _weight_files(source) if index is None else [source / name for name in sorted(set(index.values()))]:
         tensors = read_header(file)
         twice = sorted(found.keys() & tensors.keys())
         if twice:
             paths = f"{shown_path(str(file))} and {shown_path(str(found[twice[0]].path))}"
             raise UserError(f"{paths} both hold {twice[0]}: remove one of the files.")
         found.update(tensors)
+    if index is not None:
+        _refuse_other_index(index, found, source)
     return found
 
 
 def _weight_files(source: Path) -> list[Path]:
     if not source.is_dir():
         return [source]
-    if (source / INDEX).is_file():
-        return _indexed(source)
     if (source / ONE_FILE).is_file():
         return [source / ONE_FILE]
     files = sorted(source.glob("*.safetensors"))
@@ -122,14 +130,39 @@ def _weight_files(source: Path) -> list[Path]:
     return files
 
 
-def _indexed(folder: Path) -> list[Path]:
-    index = folder / INDEX
-    try:
-        names = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
-        return [folder / name for name in sorted(set(names))]
-    except OSError as error:
-        raise UnreadableError(f"{shown_path(str(index))} cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+def _index(source: Path) -> dict[str, str] | None:
+    """The file of each tensor by a folder's index; None where there is no index."""
+    path = source / INDEX
+    if not path.is_file():
+        return None
+    expected = "a weight_map of tensor names to names of files in the same folder"
+    files = read_json_object(path, expected).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(name, str) and name for name in files.values()):
+        raise UnreadableError(f"{shown_path(str(path))} is no index: expected {expected}.")
+    for tensor_name, name in files.items():
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise UnreadableError(
+                f"{shown_path(str(path))} looks for {tensor_name} in {shown_path(name)}, outside the folder; expected "
+                f"{expected}."
+            )
+    return files
+
+
+def _refuse_other_index(index: Mapping[str, str], found: Mapping[str, StoredTensor], folder: Path) -> None:
+    """Raises UnreadableError when the tensors of the files are not those of the index, each in its file."""
+    elsewhere = [
+        f"{name} is in {shown_path(str(found[name].path.relative_to(folder)))}, not in {shown_path(file)}"
+        for name, file in index.items()
+        if name in found and found[name].path != folder / file
+    ]
+    faults = [
+        *(f"{name} is not in {shown_path(index[name])}" for name in index.keys() - found.keys()),
+        *elsewhere,
+        *(f"{name} in {shown_path(str(found[name].path.name))} is not listed" for name in found.keys() - index.keys()),
+    ]
+    if faults:
+        more = f"; and {len(faults) - LISTED} more" if len(faults) > LISTED else ""
         raise UnreadableError(
-            f"{shown_path(str(index))} is no index: expected JSON with a weight_map of tensor names to files ({error})."
-        ) from error
+            f"{shown_path(str(folder / INDEX))} does not fit the files: {'; '.join(sorted(faults)[:LISTED])}{more}. "
+            "Correct its weight_map, or remove it to read every *.safetensors file."
+        )

@@ -130,6 +130,7 @@ def test_keys_of_another_optimizer_become_one_note() -> None:
             replace(QUIET, model=Model(model_type="deepseek_v3", architectures="Other")),
             "model.architectures is Other; model.model_type deepseek_v3 is DeepseekV3ForCausalLM here.",
         ),
+        (replace(QUIET, model=Model(seq_length=2**20)), "model.seq_length is 1048576, and train_dataset."),
         (replace(QUIET, model=Model(initializer_range=0.0)), "model.initializer_range is 0"),
     ],
 )

@@ -21,18 +21,21 @@ from msrt.data.workers import WorkerProcesses
 def test_a_folder_is_its_text_files_sorted_by_path(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "texts"
     (folder / "b").mkdir(parents=True)
+    (folder / ".git").mkdir()
     for name, content in {
         "c.txt": "3",
         "a.TXT": "1",
         "b/x.jsonl": '{"text": "2"}',
         "none.txt": "",
         "notes.md": "?",
+        ".hidden.txt": "4",
+        ".git/x.txt": "5",
     }.items():
         (folder / name).write_text(content)
     made = make_data([folder], tmp_path / "c", append_eod=False)
     assert documents_of(tmp_path / "c") == [[ord("1")], [ord("2")], [ord("3")]]
     assert made.eod is None
-    assert "1 empty file is of a folder left out" in caplog.text
+    assert "1 empty file in the given folders left out" in caplog.text
 
 
 def test_folder_without_text(tmp_path: Path) -> None:

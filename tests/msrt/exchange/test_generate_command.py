@@ -1,5 +1,8 @@
 """`msrt generate`: tokens, their choice, their text."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +63,7 @@ def test_the_end_of_a_document_ends_the_text(tmp_path: Path) -> None:
     tensors = weights(CONFIG)
     tensors["lm_head.weight"][[first, 256]] = tensors["lm_head.weight"][[256, first]]
     write(folder / "model.safetensors", {name: ("F32", value) for name, value in tensors.items()})
-    result = done("generate", folder, "--prompt", "x")
+    result = done("generate", folder, "--prompt", "x", "--tokens", 63)
     assert result.stdout == "\n"
     assert result.stderr == "note: There is no tokenizer.json: every byte of the text is a token.\n"
 
@@ -87,6 +90,21 @@ def test_the_choice_of_a_token() -> None:
     assert shares(1, 0.4) == [0, 1, 0, 0]
     squares = np.array([0.1, 0.5, 0.15, 0.25]) ** 2
     assert shares(0.5, 1) == pytest.approx(list(squares / squares.sum()), abs=0.03)
+
+
+def test_a_reader_that_has_gone_away_is_no_failure(tmp_path: Path) -> None:
+    folder = hf_folder(tmp_path / "hf")
+    command = [sys.executable, "-m", "msrt", "generate", str(folder), "--prompt", "x", "--tokens", "1000000"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "below the 1000001 tokens of --prompt and --tokens" in errors
+    assert all(line.startswith("note: ") for line in errors.splitlines())
 
 
 def test_what_cannot_be_continued(tmp_path: Path) -> None:

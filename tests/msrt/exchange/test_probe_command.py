@@ -26,6 +26,12 @@ def probed(model: Path, target: Path, tensors: Arrays, *options: object) -> Arra
     return answers
 
 
+def masked(everywhere: float, at_one_place: float) -> Arrays:
+    mask = np.full(IDS.shape, everywhere, np.float32)
+    mask[1, 3] = at_one_place
+    return {"input_ids": IDS, "labels": LABELS, "loss_mask": mask}
+
+
 def test_tokens_alone_give_logits_alone(folder: Path, tmp_path: Path) -> None:
     answers = probed(folder, tmp_path / "out", {"input_ids": IDS, "logits": np.zeros(3), "more": np.zeros(2, np.int16)})
     assert {name: value.shape for name, value in answers.items()} == {"logits": (2, 9, 257)}
@@ -43,9 +49,9 @@ def test_the_loss_by_hand_with_ignored_labels_and_a_mask(folder: Path, tmp_path:
     np.testing.assert_allclose(answers["token_loss"], expected, atol=1e-5)
     assert not answers["token_loss"][0, :3].any()
     assert answers["loss"] == pytest.approx((expected * mask).sum() / mask.sum(), abs=1e-5)
-    nothing = probed(folder, tmp_path / "none", {"input_ids": IDS, "labels": labels, "loss_mask": 0 * mask}, "--grads")
-    assert nothing["loss"] == 0
-    assert not any(value.any() for name, value in nothing.items() if name.startswith("grad."))
+    ignored = probed(folder, tmp_path / "none", {"input_ids": IDS, "labels": 0 * labels - 100}, "--grads")
+    assert ignored["loss"] == 0
+    assert not any(value.any() for name, value in ignored.items() if name.startswith("grad."))
 
 
 def test_gradients_are_those_of_the_loss(folder: Path, tmp_path: Path) -> None:
@@ -90,6 +96,10 @@ def test_a_config_computes_as_mindformers_does(folder: Path, tmp_path: Path) -> 
         ({"input_ids": IDS}, ["--grads"], "--grads needs labels in the input"),
         ({"input_ids": IDS + 1000}, [], "model.vocab_size 257 has the tokens 0 to 256"),
         ({"input_ids": IDS, "labels": LABELS + 2**40}, [], "expected 32-bit integers"),
+        (masked(0, 0), [], "has a loss_mask of 18 zeros: there is no token to take the loss of"),
+        (masked(1, -2), [], "has a loss_mask with -2.0 at (1, 3), the first of 1 entries"),
+        (masked(1, np.nan), [], "has a loss_mask with nan at (1, 3), the first of 1 entries"),
+        (masked(1, np.inf), [], "has a loss_mask with inf at (1, 3), the first of 1 entries"),
         ({"input_ids": IDS}, ["--workers", "2"], "--workers is 2; probe runs on one rank"),
     ],
 )
@@ -111,3 +121,28 @@ def test_files_that_cannot_be_read_or_written(folder: Path, tmp_path: Path) -> N
     nowhere = invoke("probe", folder, "--input", tmp_path / "in", "-o", tmp_path / "no" / "out")
     assert nowhere.exit_code == 3
     assert f"{tmp_path / 'no' / 'out'} cannot be written: No such file or directory." in nowhere.output
+
+
+def test_no_file_that_is_read_is_replaced(folder: Path, tmp_path: Path) -> None:
+    save_file({"input_ids": IDS}, tmp_path / "in")
+    (tmp_path / "model.yaml").write_text(YAML)
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    options = ("--input", tmp_path / "in", "--config", tmp_path / "model.yaml")
+    for name in ("in", "link", "model.yaml", "hf/model.safetensors"):
+        before = (tmp_path / name).read_bytes()
+        result = invoke("probe", folder, *options, "-o", tmp_path / name)
+        assert result.exit_code == 2, result.output
+        assert f"-o {tmp_path / name} is " in result.output
+        assert (tmp_path / name).read_bytes() == before
+    (tmp_path / "earlier").write_text("answers")
+    done("probe", folder, *options, "-o", tmp_path / "earlier")
+    assert load_file(tmp_path / "earlier")["logits"].shape == (2, 9, 257)
+
+
+def test_more_tokens_than_the_model_is_made_for_are_worth_a_note(tmp_path: Path) -> None:
+    folder = hf_folder(tmp_path / "hf", rope_scaling=None, max_position_embeddings=8)
+    save_file({"input_ids": IDS}, tmp_path / "in")
+    save_file({"input_ids": IDS[:, :8]}, tmp_path / "short")
+    result = done("probe", folder, "--input", tmp_path / "in", "-o", tmp_path / "out")
+    assert "note: model.max_position_embeddings is 8, below the 9 tokens of the input;" in result.stderr
+    assert "note:" not in done("probe", folder, "--input", tmp_path / "short", "-o", tmp_path / "out").stderr

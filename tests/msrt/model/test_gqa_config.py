@@ -60,7 +60,7 @@ REFUSED_FILES: list[tuple[str, dict[str, Any], str]] = [
     ("llama", {"rope_scaling": {"type": "yarn", "factor": 2.0, "truncate": False}}, "truncate: false"),
     ("llama", {"quantization_config": {}}, "quantization_config"),
     ("llama", {"head_dim": "8"}, "head_dim is '8'; it must be an integer or null"),
-    ("qwen3_moe", {"num_experts": None}, "n_routed_experts is missing; it must be an integer"),
+    ("qwen3_moe", {"num_experts": None}, "num_experts is missing; it must be an integer"),
     ("qwen3_moe", {"mlp_only_layers": 3}, "mlp_only_layers is 3; it must be a list of layer numbers"),
 ]
 

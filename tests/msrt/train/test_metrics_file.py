@@ -45,12 +45,16 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "3", "[1]", "[" * 100_000, "\x00", "{}{}"])
 def test_a_broken_line_is_named_unless_it_is_what_a_crash_leaves_at_the_end(tmp_path: Path, text: str) -> None:
     file = tmp_path / "metrics.jsonl"
-    file.write_text(STEP.line() + "\n" + text + "\n" + STEP.line() + "\n")
-    with pytest.raises(UnreadableError, match=r"metrics\.jsonl:2: "):
-        read_metrics(tmp_path)
-    for end in ("", "\n"):
-        file.write_text(STEP.line() + "\n" + text + end)
-        notes: list[str] = []
-        assert [row["step"] for row in read_metrics(tmp_path, notes.append)] == [1]
-        assert len(notes) == 1
-        assert "metrics.jsonl:2: the last line is damaged" in notes[0]
+    for after in ("\n" + STEP.line() + "\n", "\n"):
+        file.write_text(STEP.line() + "\n" + text + after)
+        with pytest.raises(UnreadableError, match=r"metrics\.jsonl:2:"):
+            read_metrics(tmp_path)
+    file.write_text(STEP.line() + "\n" + text)
+    notes: list[str] = []
+    if text in ("3", "[1]"):
+        with pytest.raises(UnreadableError, match=r"metrics\.jsonl:2: expected a JSON object, found "):
+            read_metrics(tmp_path, notes.append)
+        return
+    assert [row["step"] for row in read_metrics(tmp_path, notes.append)] == [1]
+    assert len(notes) == 1
+    assert "metrics.jsonl:2: the last line is damaged" in notes[0]

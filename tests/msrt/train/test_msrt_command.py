@@ -328,6 +328,20 @@ def test_statuses(folder: Path, arguments: tuple[str, ...], status: int) -> None
     assert (result.stdout == "") == (status != 0)
 
 
+def test_a_refused_run_leaves_no_folder(folder: Path) -> None:
+    make_corpus(folder)
+    (folder / "there").mkdir()
+    for output in ("new/inner", "there"):
+        result = invoke("train", "tiny.yaml", "--output", output, "--set", "train_dataset.dataloader.sizes=[2, 0, 0]")
+        assert result.exit_code == 1
+        assert result.stderr == (
+            "tiny.yaml: The training data has 2 samples, and one step needs training.global_batch_size 4: raise "
+            "train_dataset.dataloader.sizes[0], use more data, or lower training.global_batch_size.\n"
+        )
+    assert not (folder / "new").exists()
+    assert not list((folder / "there").iterdir())
+
+
 def test_debug_shows_the_traceback_and_keeps_the_status(folder: Path) -> None:
     plain, debug = invoke("train", "missing.yaml"), invoke("train", "missing.yaml", "--debug")
     assert "Traceback" not in plain.stderr

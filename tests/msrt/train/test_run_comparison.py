@@ -77,7 +77,7 @@ def test_a_difference_is_the_same_from_both_sides_and_0_only_for_equal_numbers(
 
 
 def test_numbers_that_are_not_finite_are_equal_to_each_other_alone(tmp_path: Path) -> None:
-    assert compare(tmp_path, [row(1, None)], [row(1, math.nan)]).same
+    assert compare(tmp_path, [row(1, None), row(2, 1.0)], [row(1, math.nan), row(2, 1.0)]).same
     found = compare(tmp_path, [row(1, None), row(2, 1.0)], [row(1, 3.0), row(2, 1.0)], tolerance=1e300)
     assert found.values[0].largest.relative == math.inf
     assert not found.same
@@ -106,11 +106,21 @@ def test_what_only_one_run_has_is_left_out_or_named(tmp_path: Path) -> None:
     right = [{"step": step, "loss": 1.0} for step in (2, 3, 5)]
     found = compare(tmp_path, left, right)
     assert [value.name for value in found.values] == ["loss"]
-    assert found.same
+    assert not found.same
     assert (found.only_left, found.only_right) == ((1, 4, 6, 7), ())
     text = comparison_text(found)
     assert "only left has 4 steps: 1, 4, 6-7\n" in text
-    assert text.endswith("Same to the last bit over 3 steps: loss.")
+    assert text.endswith("bit: 4 steps in one run only (--common-steps compares the 3 that both have).")
+    common = compare_runs(tmp_path / "a", tmp_path / "b", 0.0, pytest.fail, common_only=True)
+    assert common.same
+    assert comparison_text(common).endswith("Same to the last bit over 3 steps: loss.")
+
+
+def test_two_dead_runs_are_never_the_same(tmp_path: Path) -> None:
+    found = compare(tmp_path, [row(1, None), row(2, math.inf)], [row(1, math.nan), row(2, None)])
+    assert not found.same
+    assert comparison_text(found).endswith("no loss of either run is finite, and two dead runs are not proof.")
+    assert json.loads(comparison_json(found))["any_finite"] is False
 
 
 def test_ranges_of_steps() -> None:
@@ -158,7 +168,7 @@ def test_the_json_has_every_step(tmp_path: Path) -> None:
     left = [row(step, 1.0) for step in range(1, 51)]
     found = json.loads(comparison_json(compare(tmp_path, left, left[:49])))
     assert found["version"] == 1
-    assert found["same"] is True
+    assert found["same"] is False
     assert (found["common_steps"], found["only_left"], found["only_right"]) == (49, [50], [])
     assert [one["step"] for one in found["values"]["loss"]["differences"]] == list(range(1, 50))
     assert found["values"]["lr"]["first_over"] is None
@@ -172,6 +182,9 @@ def test_statuses_and_streams(tmp_path: Path) -> None:
     assert "Not the same to the last bit" in differing.stdout
     assert invoke(left, right, "--tolerance", "1e-2").exit_code == 0
     assert json.loads(invoke(left, right, "--json").stdout)["same"] is False
+    longer = str(write(tmp_path / "c", [row(1, 1.0), row(2, 1.0)]))
+    assert invoke(left, longer).exit_code == invoke(longer, left).exit_code == 1
+    assert invoke(left, longer, "--common-steps").exit_code == 0
     missing = invoke(left, str(tmp_path / "missing"))
     assert missing.exit_code == 3
     assert missing.stdout == ""

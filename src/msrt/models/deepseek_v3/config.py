@@ -10,12 +10,26 @@ from msrt.models.config import DecoderConfig
 from msrt.models.deepseek_v3.positions import Positions, mindformers_positions, transformers_positions
 from msrt.models.deepseek_v3.section_keys import refuse_unsupported
 from msrt.models.deepseek_v3.shape import DeepSeekV3Shape
-from msrt.models.hf import refuse_other_values, rope_settings
-from msrt.models.section import bias_update_rate, mixture, moe_layers, one_of, precision, router, shape_values
+from msrt.models.hf import ignored_settings, refuse_other_values, rope_settings, without_mtp
+from msrt.models.section import (
+    bias_update_rate,
+    longest_positions,
+    mixture,
+    moe_layers,
+    one_of,
+    precision,
+    router,
+    shape_values,
+)
 from msrt.nn.mla import MLASpec
 from msrt.nn.moe import MoESpec
 
 FAMILY = "deepseek_v3"
+
+HF_VALUES: Mapping[str, tuple[object, ...]] = {
+    "attention_bias": (False, None), "rope_interleave": (True, None), "partial_rotary_factor": (1.0, None),
+}  # fmt: skip
+"""Keys of a config.json that must have one of these values."""
 
 TRANSFORMERS_LATENT_EPS = 1e-6
 """Epsilon of transformers' norms on the MLA latents, whatever rms_norm_eps says."""
@@ -35,7 +49,7 @@ class DeepSeekV3Config(DecoderConfig):
 
         Raises UserError for another family, wrong types, broken relations and settings that are not computed here.
         """
-        refuse_other_values(values, FAMILY, {"attention_bias": (False, None), "rope_interleave": (True, None)})
+        refuse_other_values(values, FAMILY, HF_VALUES)
         named = {name: 0 if value is None and name in _NULL_IS_ZERO else value for name, value in values.items()}
         # transformers knows no multi-token prediction, whatever the file says.
         shape = DeepSeekV3Shape.of(FAMILY, {**named, "num_nextn_predict_layers": 0})
@@ -55,6 +69,7 @@ class DeepSeekV3Config(DecoderConfig):
             max_positions=shape.max_position_embeddings,
             moe=moe,
             moe_layers=tuple(range(shape.first_k_dense_replace, shape.num_hidden_layers)),
+            remarks=ignored_settings(values, NOT_READ) + without_mtp(values),
         )
 
     @classmethod
@@ -92,6 +107,11 @@ WITHOUT_MTP = (
     "MindFormers 2.x would add one layer of multi-token prediction and stop at its missing weight; set "
     "num_nextn_predict_layers to 0 to mean the same there."
 )
+
+NOT_READ: Mapping[str, tuple[object, ...]] = {
+    "scoring_func": ("sigmoid",), "topk_method": ("noaux_tc",), "moe_layer_freq": (1,),
+}  # fmt: skip
+"""Keys of the hub's files that transformers' class leaves alone, and what is computed whatever they say."""
 
 _NULL_IS_ZERO = ("n_shared_experts", "n_group", "topk_group", "first_k_dense_replace")
 

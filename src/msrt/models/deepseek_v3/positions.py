@@ -71,7 +71,7 @@ def mindformers_positions(shape: DeepSeekV3Shape, model: Model, factor: float | 
     scale = growth * growth * (shape.qk_nope_head_dim + shape.qk_rope_head_dim) ** -0.5
     if kind == "rope":
         return Positions(RotarySpec(shape.qk_rope_head_dim, shape.rope_theta), scale)
-    stretch = yarn(scaling, factor, int(required_number(scaling, "original_max_position_embeddings")))
+    stretch = yarn(scaling, factor, int(required_number(scaling, "original_max_position_embeddings")), shape.rope_theta)
     angle_scale = mindformers_angle_scale(factor, mscale, all_dim)
     return Positions(RotarySpec(shape.qk_rope_head_dim, shape.rope_theta, stretch, angle_scale), scale)
 

@@ -13,9 +13,9 @@ from msrt.models.gqa.positions import section_rotary
 from msrt.models.gqa.section_keys import refuse_unsupported
 from msrt.models.gqa.shape import GQAShape
 from msrt.models.gqa.traits import Traits
-from msrt.models.hf import refuse_other_values, rope_settings
+from msrt.models.hf import refuse_other_values, rope_settings, without_mtp
 from msrt.models.rope import transformers_rotary
-from msrt.models.section import precision, shape_values
+from msrt.models.section import longest_positions, precision, shape_values
 from msrt.nn.gqa import GQASpec
 
 S = TypeVar("S", bound=GQAShape)
@@ -53,6 +53,7 @@ def hf_config(values: Mapping[str, object], traits: Traits, shape: GQAShape) -> 
         model_type=traits.model_type,
         attention=_attention(shape, traits, proj_bias=shape.attention_bias),
         rotary=rotary,
+        remarks=without_mtp(values),
         max_positions=shape.max_position_embeddings,
     )
 

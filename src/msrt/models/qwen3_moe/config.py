@@ -9,6 +9,7 @@ from msrt.config.problem import shown
 from msrt.models.gqa.config import GQAConfig, hf_config, hf_shape, section_config, section_shape
 from msrt.models.gqa.shape import GQAExpertShape
 from msrt.models.gqa.traits import Traits
+from msrt.models.hf import EXPERTS, ignored_settings
 from msrt.models.section import bias_update_rate, mixture, moe_layers, precision, router
 from msrt.nn.moe import MoESpec
 
@@ -19,19 +20,33 @@ TRAITS = Traits(
     without_effect={"qk_layernorm": "Qwen3 always has norms on queries and keys."},
 )
 
+NOT_READ: Mapping[str, tuple[object, ...]] = {
+    "scoring_func": ("softmax",),
+    "n_shared_experts": (0,),
+    "shared_expert_intermediate_size": (0,),
+    "routed_scaling_factor": (1.0,),
+    "n_group": (1, 0),
+    "topk_group": (1, 0),
+    "first_k_dense_replace": (0,),
+    "moe_layer_freq": (1,),
+}
+"""Keys of other families that transformers' class leaves alone, and what is computed whatever they say."""
+
 
 def from_hf(values: Mapping[str, object]) -> GQAConfig:
     """The model of a Hugging Face config.json, in transformers' arithmetic; see `models.gqa.config.hf_shape`."""
-    named = [{"n_routed_experts": values[name]} for name in ("num_experts", "num_local_experts") if name in values]
-    shape = hf_shape({**values, **(named[0] if named else {})}, TRAITS, GQAExpertShape)
+    named = [{"n_routed_experts": values[name]} for name in EXPERTS if name in values]
+    read = {name: value for name, value in values.items() if name not in NOT_READ}
+    shape = hf_shape({**read, **(named[0] if named else {})}, TRAITS, GQAExpertShape)
     dense = values.get("mlp_only_layers") or []
     if not isinstance(dense, list) or not all(isinstance(layer, int) for layer in dense):
         raise UserError(f"model.mlp_only_layers is {shown(dense)}; it must be a list of layer numbers.")
     moe = MoESpec(
         shape.hidden_size, shape.moe_intermediate_size, 0, router(shape, "softmax"), expert_bias=False, balance=None
     )
-    layers = _sparse_layers(shape, tuple(dense))
-    return replace(hf_config(values, TRAITS, shape), moe=moe, moe_layers=layers)
+    layers, dense_model = _sparse_layers(shape, tuple(dense)), hf_config(values, TRAITS, shape)
+    remarks = dense_model.remarks + ignored_settings(values, NOT_READ)
+    return replace(dense_model, moe=moe, moe_layers=layers, remarks=remarks)
 
 
 def from_model_section(model: Model) -> GQAConfig:
