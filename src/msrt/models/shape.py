@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -74,12 +75,14 @@ class Shape:
             value, spec = getattr(self, field.name), specs.get(field.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
-            most = MOST_LAYERS if field.name == "num_hidden_layers" else LARGEST
+            most: float = MOST_LAYERS if field.name == "num_hidden_layers" else LARGEST
+            if hints[field.name] is float:
+                most = sys.float_info.max
             least = spec.key.minimum if spec is not None and hints[field.name] is float else None
             if isinstance(value, float) and not math.isfinite(value):
                 yield f"model.{field.name} is {value}; it must be a finite number."
             elif value > most:
-                yield f"model.{field.name} is {_short(value)}; it must be at most {most:,}."
+                yield f"model.{field.name} is {_short(value)}; it must be at most {_short(most)}."
             elif least is not None and value < least:
                 yield f"model.{field.name} is {value}; it must be at least {least:g}."
 
@@ -108,6 +111,8 @@ def _defaults(model_type: str) -> dict[str, object]:
 
 def _short(value: float) -> str:
     """A number of a message's length; Python writes out no integer of thousands of digits."""
+    if isinstance(value, float):
+        return f"{value:g}"
     return f"{value:,}" if value < 10**30 else f"an integer of about {int(math.log10(value))} digits"
 
 

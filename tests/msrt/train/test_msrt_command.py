@@ -350,7 +350,7 @@ def test_debug_shows_the_traceback_and_keeps_the_status(folder: Path) -> None:
 
 
 def test_without_the_extra_there_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msrt.commands.find_spec", lambda name: None)
+    monkeypatch.setattr("msrt.command_line.find_spec", lambda name: None)
     result = invoke("train", "tiny.yaml")
     assert result.exit_code == 1
     assert result.stderr == "training needs the extra: pip install 'msmigrate[train]'\n"
