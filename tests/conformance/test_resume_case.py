@@ -40,7 +40,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def stack_samples(source: SampleSource, indices: object) -> object:
         seen.extend(int(index) for index in indices)  # type: ignore[attr-defined]  # an array
-        return real(source, indices)  # type: ignore[arg-type]
+        return real(source, indices)  # type: ignore[arg-type]  # handed on as they come
 
     monkeypatch.setattr("msrt.data.loader.stack_samples", stack_samples)
     return seen

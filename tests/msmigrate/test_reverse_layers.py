@@ -7,8 +7,8 @@ from msmigrate.mapping.layers import Stages, chunks_of, cut, first_of_each, high
 
 
 def layers_of(counts: object, chunks: int, offset: object, layers: int, extra: int) -> list[int]:
-    parts = cut(layers, 1, chunks, offset)  # type: ignore[arg-type]
-    table = per_stage(counts, 1, chunks, "recompute")  # type: ignore[arg-type]
+    parts = cut(layers, 1, chunks, offset)  # type: ignore[arg-type]  # lists are invariant
+    table = per_stage(counts, 1, chunks, "recompute")  # type: ignore[arg-type]  # the same
     assert isinstance(parts, Stages), parts
     assert not isinstance(table, str), table
     return first_of_each(parts, table, extra)

@@ -110,7 +110,7 @@ def test_recomputed_layers_come_back(layers: str, recompute: Value, chunks: Valu
     assert graph["recompute_config.recompute"] == recompute
     assert graph.get("model.model_config.offset") == chunks
     again = output(str(reversed_(text).text))
-    assert [str(part) for part in again["recompute.full_recompute_layer"]] == [  # type: ignore[union-attr]
+    assert [str(part) for part in again["recompute.full_recompute_layer"]] == [  # type: ignore[union-attr]  # a list
         part.strip() for part in layers.strip("[]").split(",")
     ]
 

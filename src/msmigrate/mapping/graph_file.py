@@ -23,6 +23,8 @@ class Family(StrEnum):
 _TRUTH = "True or False"
 LARGEST = 10**12
 """Far past any count of samples or steps: a bound against typing errors."""
+MODEL_SECTION = "model.model_config"
+"""Where a graph file describes its model."""
 GRAPH_SECTIONS = ("runner_config", "parallel_config", "lr_schedule", "recompute_config", "runner_wrapper")
 PYNATIVE_SECTIONS = ("training", "lr_scheduler", "parallelism", "recompute", "recompute_comm")
 

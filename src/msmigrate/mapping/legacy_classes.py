@@ -7,10 +7,10 @@ others from the model folders that shipped with a release). Keys that no trainin
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from msmigrate.mapping.graph_file import GraphFile
+from msmigrate.mapping.graph_file import MODEL_SECTION, GraphFile
 from msmigrate.yaml.scalars import Value
 
-SECTION = "model.model_config"
+SECTION = MODEL_SECTION
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msmigrate.mapping.back.recompute import SHAPE
 from msmigrate.mapping.context import Context
+from msmigrate.mapping.graph_file import MODEL_SECTION
 from msmigrate.mapping.outcome import Carry, Fate, Outcome, refused, written
 from msmigrate.pynative import Model, Spec, Use, asks_for_nothing, specs_of
 from msmigrate.pynative.families import ARCHITECTURES, FAMILY_DEFAULTS, MSRT_ONLY
@@ -11,7 +12,7 @@ from msmigrate.pynative.values import Mismatch, typed
 from msmigrate.wording import shown
 from msmigrate.yaml.scalars import Value
 
-SECTION = "model.model_config"
+SECTION = MODEL_SECTION
 
 
 def specs() -> Mapping[str, Spec]:

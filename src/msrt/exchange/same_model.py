@@ -56,7 +56,8 @@ def _compared(section: Model, values: Mapping[str, Any]) -> Iterator[tuple[str, 
             ours = next((defaults[known] for known in (name, *spec.key.aliases) if known in defaults), None)
         if ours is not None or spec.key.null_is_a_value:
             found[name] = (spelling, ours)
-    filled = dataclasses.replace(section, **{name: ours for name, (_, ours) in found.items()})  # type: ignore[arg-type]
+    kept: dict[str, Any] = {name: value for name, (_, value) in found.items()}
+    filled = dataclasses.replace(section, **kept)
     idle = keys_without_effect(filled)
     return ((name, spelling, ours) for name, (spelling, ours) in found.items() if name not in idle)
 

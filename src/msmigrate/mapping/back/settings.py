@@ -2,6 +2,7 @@
 
 from msmigrate.mapping.back.context import Back, BackContext
 from msmigrate.mapping.back.schedule import degree
+from msmigrate.mapping.graph_file import MODEL_SECTION
 from msmigrate.mapping.outcome import Effect, Fate, Outcome, dropped, refused, written
 from msmigrate.mapping.schedule import MEGATRON
 from msmigrate.yaml.scalars import Value, spell
@@ -10,7 +11,7 @@ NEVER_CLIPS = 1.0e10
 """The readers have no off switch: no gradient norm reaches this."""
 _NORM = "training.max_norm"
 _SHARD = "parallelism.data_parallel_shard"
-_SECTION = "model.model_config"
+_SECTION = MODEL_SECTION
 
 
 def optimizer_type(context: BackContext) -> Outcome | None:
